@@ -1,0 +1,1 @@
+//! The controller manager: host-port endpoints and the stock controllers.

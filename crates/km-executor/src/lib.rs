@@ -1,0 +1,1 @@
+//! A Mesos executor with a kubelet inside.

@@ -1,0 +1,1 @@
+//! Kubernetes objects without IO: schema, defaults, validation, selectors, quantities, patches, keys.

@@ -1,0 +1,1 @@
+//! The embedded Mesos master, allocator and agent as state machines. No IO.

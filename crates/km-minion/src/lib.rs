@@ -1,0 +1,1 @@
+//! The supervisor of executor and proxy on an agent.

@@ -1,0 +1,1 @@
+//! The offer pool: every offer ends exactly once. No IO.

@@ -1,0 +1,1 @@
+//! Placement of pending pods on offers: filters, scores, packing. No IO.

@@ -1,0 +1,1 @@
+//! Services: nftables, or a userspace proxy where there is none.

@@ -1,0 +1,1 @@
+//! Container runtimes behind one trait: images, networks, volumes, cgroups, containers.

@@ -1,0 +1,1 @@
+//! The Kubernetes scheduler as a Mesos framework.

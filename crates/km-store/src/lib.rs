@@ -1,0 +1,1 @@
+//! A versioned key-value store with watch, durable in one file.

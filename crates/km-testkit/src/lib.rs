@@ -1,0 +1,1 @@
+//! Builders, in-process clusters and condition waiting for tests.

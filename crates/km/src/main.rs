@@ -1,0 +1,3 @@
+//! Kubernetes as a framework of Apache Mesos, in one binary.
+
+fn main() {}
