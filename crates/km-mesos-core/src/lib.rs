@@ -1,1 +1,3 @@
 //! The embedded Mesos master, allocator and agent as state machines. No IO.
+
+pub mod link;

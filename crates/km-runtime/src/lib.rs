@@ -1,1 +1,5 @@
 //! Container runtimes behind one trait: images, networks, volumes, cgroups, containers.
+
+mod contract;
+
+pub use contract::*;

@@ -1,0 +1,95 @@
+//! The private protocol between the embedded master and the embedded agents.
+//!
+//! Apache Mesos speaks libprocess here, which is no part of the v1 API. Ours is a stream of RecordIO records from
+//! master to agent (the answer to `POST /km/v1/agent`, whose body is the first `AgentMessage::Register`) and single
+//! POSTs of further `AgentMessage`s to `/km/v1/agent/message`, in order, one at a time. Records are JSON of these
+//! enums; Mesos messages inside them are base64 of their protobuf. Messages may be lost when the connection breaks and
+//! may be repeated after it: both sides treat them as idempotent, by task id and status uuid.
+
+use km_mesos_proto::v1;
+
+/// What an agent tells its master.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentMessage {
+    /// First message of every connection. With `info.id` set it is a re-registration: the agent lists all that it
+    /// still holds, and the master answers `Registered` with the same id, or `Refused` when the id is gone for ever.
+    Register {
+        info: v1::AgentInfo,
+        version: String,
+        frameworks: Vec<v1::FrameworkInfo>,
+        executors: Vec<(v1::FrameworkId, v1::ExecutorInfo)>,
+        /// Tasks whose terminal update is not acknowledged yet, or that are not terminal, with their newest state in
+        /// `state` and the newest unacknowledged update in `status_update_state` and `status_update_uuid`.
+        tasks: Vec<v1::Task>,
+    },
+    /// A task status to forward to the framework. `latest_state` is the newest state the agent knows (it may be ahead).
+    /// Repeated (10 s, doubling up to 10 min) until acknowledged; at most one per task is in flight.
+    Update { framework_id: v1::FrameworkId, status: v1::TaskStatus, latest_state: v1::TaskState },
+    /// A message of an executor to its scheduler.
+    FrameworkMessage { framework_id: v1::FrameworkId, executor_id: v1::ExecutorId, data: Vec<u8> },
+    /// An executor ended; `status` is the wait status (exit code * 256, or signal).
+    ExecutorExited { framework_id: v1::FrameworkId, executor_id: v1::ExecutorId, status: i32 },
+    /// Answer to `Ping`.
+    Pong,
+    /// The agent goes away for good and has killed everything (SIGUSR1 of Mesos).
+    Unregister,
+}
+
+/// What the master tells an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MasterMessage {
+    /// The agent's id (new or confirmed) and the pings it may expect: silence for `ping_timeout_ms` means reconnect.
+    Registered {
+        agent_id: v1::AgentId,
+        ping_timeout_ms: u64,
+    },
+    /// The agent must kill everything and end (marked gone, or its machine is down).
+    Refused {
+        message: String,
+    },
+    Ping,
+    /// Launch tasks of one framework, in order, each alone. The executor of a task is in `TaskInfo.executor`, or the
+    /// task has a command and the agent runs it by its command executor.
+    RunTasks {
+        framework: v1::FrameworkInfo,
+        tasks: Vec<v1::TaskInfo>,
+    },
+    /// Launch a task group on one executor: all or nothing.
+    RunTaskGroup {
+        framework: v1::FrameworkInfo,
+        executor: v1::ExecutorInfo,
+        group: v1::TaskGroupInfo,
+    },
+    KillTask {
+        framework_id: v1::FrameworkId,
+        task_id: v1::TaskId,
+        kill_policy: Option<v1::KillPolicy>,
+    },
+    ShutdownExecutor {
+        framework_id: v1::FrameworkId,
+        executor_id: v1::ExecutorId,
+    },
+    /// The framework is gone: end all its executors.
+    ShutdownFramework {
+        framework_id: v1::FrameworkId,
+    },
+    /// The scheduler acknowledged an update.
+    Acknowledge {
+        framework_id: v1::FrameworkId,
+        task_id: v1::TaskId,
+        uuid: Vec<u8>,
+    },
+    FrameworkMessage {
+        framework_id: v1::FrameworkId,
+        executor_id: v1::ExecutorId,
+        data: Vec<u8>,
+    },
+    /// The framework changed: new failover address, name or capabilities.
+    UpdateFramework {
+        framework: v1::FrameworkInfo,
+    },
+    /// RESERVE, UNRESERVE, CREATE or DESTROY changed what the agent's resources look like; the agent checkpoints it.
+    CheckpointResources {
+        resources: Vec<v1::Resource>,
+    },
+}
