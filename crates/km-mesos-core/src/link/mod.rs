@@ -1,10 +1,16 @@
 //! The private protocol between the embedded master and the embedded agents.
 //!
-//! Apache Mesos speaks libprocess here, which is no part of the v1 API. Ours is a stream of RecordIO records from
-//! master to agent (the answer to `POST /km/v1/agent`, whose body is the first `AgentMessage::Register`) and single
-//! POSTs of further `AgentMessage`s to `/km/v1/agent/message`, in order, one at a time. Records are JSON of these
-//! enums; Mesos messages inside them are base64 of their protobuf. Messages may be lost when the connection breaks and
-//! may be repeated after it: both sides treat them as idempotent, by task id and status uuid.
+//! Apache Mesos speaks libprocess here, which is no part of the v1 API. Ours is HTTP from agent to master:
+//!
+//! - `POST` to [`CONNECT_PATH`], whose body is one record, an `AgentMessage::Register` (unframed). The answer is 200
+//!   with the header [`LINK_ID_HEADER`] and an endless body of RecordIO records, each a `MasterMessage`. A new link of
+//!   the same agent id closes the older one.
+//! - `POST` to [`MESSAGE_PATH`] with the same header, whose body is one record, any other `AgentMessage` (unframed).
+//!   The agent sends them in order, one at a time. The answer is 202, or 403 when the link id is not the agent's
+//!   current one: then the agent connects anew.
+//!
+//! Records are JSON of these enums; Mesos messages inside them are base64 of their protobuf. Messages may be lost when
+//! the connection breaks and may be repeated after it: both sides treat them as idempotent, by task id and status uuid.
 
 mod codec;
 
@@ -12,6 +18,13 @@ use km_mesos_proto::v1;
 use serde::{Deserialize, Serialize};
 
 pub use codec::LinkError;
+
+/// Where an agent opens its link.
+pub const CONNECT_PATH: &str = "/km/v1/agent";
+/// Where an agent sends all messages but the first.
+pub const MESSAGE_PATH: &str = "/km/v1/agent/message";
+/// The header by which the master names a link in its answer, and the agent every message of it.
+pub const LINK_ID_HEADER: &str = "km-link-id";
 
 /// What an agent tells its master.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
