@@ -7,9 +7,18 @@ const FILES: [&str; 8] = ["mesos", "scheduler", "executor", "master", "agent", "
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");
     let files = FILES.map(|name| format!("mesos/v1/{name}.proto"));
-    let descriptors = protox::compile(files, ["proto"])?;
+    let mut descriptors = protox::compile(files, ["proto"])?;
+    for file in &mut descriptors.file {
+        // Comments and positions are three quarters of the size and nobody reads them at run time.
+        file.source_code_info = None;
+    }
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), prost::Message::encode_to_vec(&descriptors))?;
-    prost_build::Config::new().include_file("protos.rs").compile_fds(descriptors)?;
+    prost_build::Config::new()
+        // Names find a message's descriptor; ordered maps make equal messages equal bytes.
+        .enable_type_names()
+        .btree_map(["."])
+        .include_file("protos.rs")
+        .compile_fds(descriptors)?;
     Ok(())
 }
