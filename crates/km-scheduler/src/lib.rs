@@ -1,1 +1,3 @@
 //! The Kubernetes scheduler as a Mesos framework.
+
+pub mod core;
