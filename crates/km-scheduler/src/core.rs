@@ -22,7 +22,7 @@ mod unschedulable;
 mod view;
 mod waiting;
 
-pub use action::{Action, EventKind, KillTarget};
+pub use action::{Action, EventKind, KillTarget, Timing};
 pub use config::Config;
 pub use effects::OpId;
 pub use event::{AgentSeen, ApiFailure, ApiReply, CallOutcome, Event, PodListing, Request};

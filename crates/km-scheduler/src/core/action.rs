@@ -96,6 +96,8 @@ pub enum Action {
     ListPods {
         op: OpId,
     },
+    /// A measured time, for the metrics.
+    Observe(Timing),
     /// Best effort.
     EmitEvent {
         pod: PodKey,
@@ -103,6 +105,15 @@ pub enum Action {
         kind: EventKind,
         message: String,
     },
+}
+
+/// Times that are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timing {
+    /// From a pod's arrival in the queue to its launch.
+    QueueWait(Duration),
+    /// From its launch to the executor's word that it is bound.
+    BindLatency(Duration),
 }
 
 /// The events that are written about pods.

@@ -7,7 +7,7 @@ use km_placement::{PendingPod, Placement, place};
 use km_podtask::{Flags, PodKey, State, Task, TaskParts, executor, procure, strategy_of, task_info, task_name};
 
 use super::{
-    Action, CallOutcome, Core,
+    Action, CallOutcome, Core, Timing,
     agents::takes_executor,
     snapshot::{Built, PoolOffers},
 };
@@ -40,7 +40,11 @@ impl Core {
         for placement in &plan.placed {
             let batch = batches.entry((placement.node, placement.pool));
             let batch = batch.or_insert_with(|| self.new_batch(&built, placement));
-            self.launch(now, &keys[placement.pod], &pods[placement.pod], placement, batch);
+            let key = &keys[placement.pod];
+            let since = self.queue.get(key).map_or(now, |waiting| waiting.since);
+            if self.launch(now, key, &pods[placement.pod], placement, batch) {
+                out.push(Action::Observe(Timing::QueueWait(now.saturating_sub(since))));
+            }
         }
         for refused in &plan.refused {
             self.note_refusal(now, &keys[refused.pod], &refused.why, complete, out);
@@ -71,13 +75,14 @@ impl Core {
         }
     }
 
-    /// Makes the task of a placed pod. What can't be procured against the plan's promise stays in the queue.
-    fn launch(&mut self, now: Duration, key: &PodKey, pod: &PendingPod, placement: &Placement, batch: &mut Batch) {
-        let Some(waiting) = self.queue.get(key).cloned() else { return };
+    /// Makes the task of a placed pod. What can't be procured against the plan's promise stays in the queue. Says
+    /// whether it is launched.
+    fn launch(&mut self, now: Duration, key: &PodKey, pod: &PendingPod, placement: &Placement, batch: &mut Batch) -> bool {
+        let Some(waiting) = self.queue.get(key).cloned() else { return false };
         let mut left = batch.left.resources.clone();
         if placement.with_executor && !takes_executor(&mut left, &batch.executor.resources) {
             tracing::warn!(%key, agent = batch.agent_id, "the executor's resources are not offered");
-            return;
+            return false;
         }
         let spec = pod.pod.spec.clone().unwrap_or_default();
         let strategy = strategy_of(&pod.pod, self.config.port_strategy);
@@ -85,7 +90,7 @@ impl Core {
             Ok(procured) => procured,
             Err(error) => {
                 tracing::warn!(%key, agent = batch.agent_id, %error, "a placed pod can't be procured");
-                return;
+                return false;
             }
         };
         self.launches += 1;
@@ -113,20 +118,21 @@ impl Core {
             Ok(info) => info,
             Err(error) => {
                 tracing::error!(%key, %error, "the pod can't be written as JSON");
-                return;
+                return false;
             }
         };
         let id = task.id.clone();
         if let Err(error) = self.tasks.register(task) {
             tracing::error!(%key, %error, "a waiting pod has a task");
             self.queue.remove(key);
-            return;
+            return false;
         }
         self.queue.remove(key);
         batch.with_executor |= placement.with_executor;
         batch.left.resources = left;
         batch.tasks.push(info);
         batch.ids.push(id);
+        true
     }
 
     fn accept(&mut self, now: Duration, offers: Vec<v1::OfferId>, batch: Batch, out: &mut Vec<Action>) {

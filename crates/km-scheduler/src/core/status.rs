@@ -11,7 +11,7 @@ use km_mesos_proto::v1::{TaskState, TaskStatus, task_status::Source};
 use km_podtask::{PodKey, State, Task};
 
 use super::{
-    Action, Core, EventKind,
+    Action, Core, EventKind, Timing,
     effects::{Ack, Then},
     pods::{annotation, uid},
 };
@@ -88,6 +88,9 @@ impl Core {
         let message = format!("Successfully assigned {} to {}", task.pod, task.hostname);
         let (pod, uid) = (task.pod.clone(), task.pod_uid.clone());
         out.push(Action::EmitEvent { pod, uid, kind: EventKind::Scheduled, message });
+        if let (Some(launched), Some(bound)) = (task.launched, task.bound) {
+            out.push(Action::Observe(Timing::BindLatency(bound.saturating_sub(launched))));
+        }
     }
 
     /// Makes the end of a task durable in the API server, and then acknowledges it.
