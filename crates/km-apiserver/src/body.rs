@@ -6,7 +6,7 @@ use http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
 
-use crate::{duplicates, failure::Failure, query::FieldValidation, registry::Kind};
+use crate::{failure::Failure, query::FieldValidation, registry::Kind};
 
 /// As large as the stock server takes.
 pub const LIMIT: usize = 3 << 20;
@@ -48,9 +48,9 @@ pub fn decode(headers: &HeaderMap, body: &[u8]) -> Result<Decoded, Failure> {
 
 /// Decodes JSON, noting duplicate keys.
 pub fn decode_json(body: &[u8]) -> Result<Decoded, Failure> {
-    let (value, duplicates) = duplicates::parse(body)
+    let value = serde_json::from_slice(body)
         .map_err(|error| Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}")))?;
-    let problems = duplicates.into_iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+    let problems = km_kube::schema::duplicate_fields(body);
     Ok(Decoded { value, problems })
 }
 
@@ -106,9 +106,7 @@ pub fn check_fields(
         }
         if !found.unknown.is_empty() {
             km_kube::schema::prune(schema, value);
-            problems.extend(found.unknown.into_iter().map(|path| {
-                if path.contains(' ') { path } else { format!("unknown field \"{path}\"") }
-            }));
+            problems.extend(found.unknown);
         }
     }
     match validation {

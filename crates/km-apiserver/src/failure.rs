@@ -60,10 +60,6 @@ impl Failure {
         self.code
     }
 
-    pub fn is_conflict(&self) -> bool {
-        self.reason == "Conflict"
-    }
-
     pub fn is_not_found(&self) -> bool {
         self.reason == "NotFound"
     }
@@ -107,9 +103,8 @@ impl Failure {
     }
 
     pub fn unsupported_media_type(accepted: &str) -> Self {
-        let message = format!(
-            "the body of the request was in an unknown format - accepted media types include: {accepted}"
-        );
+        let message =
+            format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
     }
 
@@ -162,8 +157,7 @@ impl Failure {
 
     /// Each problem: reason (`FieldValueInvalid`…), message and field.
     pub fn invalid(kind: &Kind, name: &str, problems: &[(String, String, String)]) -> Self {
-        let texts: Vec<String> =
-            problems.iter().map(|(_, message, field)| format!("{field}: {message}")).collect();
+        let texts: Vec<String> = problems.iter().map(|(_, message, field)| format!("{field}: {message}")).collect();
         let list = match texts.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),

@@ -13,7 +13,6 @@ mod client_auth;
 mod columns;
 mod context;
 mod discovery;
-mod duplicates;
 mod expiry;
 mod failure;
 mod flags;

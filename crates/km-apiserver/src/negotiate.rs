@@ -44,7 +44,9 @@ impl Form {
             match wanted {
                 ("", ..) => return Ok(Self::Json),
                 ("Table", "meta.k8s.io", "v1") => return Ok(Self::Table(include(query)?)),
-                ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1") => return Ok(Self::Partial),
+                ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1") => {
+                    return Ok(Self::Partial);
+                }
                 _ => {}
             }
         }

@@ -55,10 +55,8 @@ impl Pki {
             make_authority(&certificate_path, &key_path)?;
         }
         let authority_pem = read(&certificate_path)?;
-        let damaged = |path: &Path, error: rcgen::Error| PkiError::Damaged {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        };
+        let damaged =
+            |path: &Path, error: rcgen::Error| PkiError::Damaged { path: path.to_owned(), reason: error.to_string() };
         let key = KeyPair::from_pem(&read(&key_path)?).map_err(|error| damaged(&key_path, error))?;
         let issuer =
             Issuer::from_ca_cert_pem(&authority_pem, key).map_err(|error| damaged(&certificate_path, error))?;
@@ -72,10 +70,8 @@ impl Pki {
 
     /// The authority's certificate, DER.
     pub fn authority_der(&self) -> Result<CertificateDer<'static>, PkiError> {
-        CertificateDer::from_pem_slice(self.authority_pem.as_bytes()).map_err(|error| PkiError::Damaged {
-            path: self.directory.join("ca.crt"),
-            reason: error.to_string(),
-        })
+        CertificateDer::from_pem_slice(self.authority_pem.as_bytes())
+            .map_err(|error| PkiError::Damaged { path: self.directory.join("ca.crt"), reason: error.to_string() })
     }
 
     /// A server certificate for DNS names and IP addresses.
@@ -144,8 +140,7 @@ fn make_authority(certificate_path: &Path, key_path: &Path) -> Result<(), PkiErr
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name = subject("km-ca", &[]);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages =
-        vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
     // The key first: a certificate without its key could never be completed by a later start.

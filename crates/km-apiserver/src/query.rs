@@ -69,6 +69,8 @@ impl Query {
     /// A resource version: 0 means any.
     pub fn resource_version(&self) -> Result<Option<u64>, Failure> {
         let Some(text) = self.get("resourceVersion") else { return Ok(None) };
-        text.parse().map(Some).map_err(|_| Failure::bad_request(format!("Invalid value: {text:?}: invalid resourceVersion")))
+        text.parse()
+            .map(Some)
+            .map_err(|_| Failure::bad_request(format!("Invalid value: {text:?}: invalid resourceVersion")))
     }
 }

@@ -75,7 +75,11 @@ impl Server {
         response
     }
 
-    async fn route(self: Arc<Self>, identity: Option<Identity>, request: Request<Body>) -> Result<Response<Body>, Failure> {
+    async fn route(
+        self: Arc<Self>,
+        identity: Option<Identity>,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, Failure> {
         let (parts, stream) = request.into_parts();
         let path = parts.uri.path();
         if identity.is_none() && !plain::is_public(path) {

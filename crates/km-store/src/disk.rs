@@ -124,7 +124,9 @@ impl Journal {
         let reason = error.to_string();
         match error {
             redb::Error::Io(io) => match io.kind() {
-                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => StoreError::Full { file, reason },
+                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                    StoreError::Full { file, reason }
+                }
                 std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof => {
                     StoreError::Damaged { file, reason }
                 }
@@ -212,4 +214,3 @@ fn commit(database: &Database, events: &[Arc<Event>], revision: u64) -> Result<(
     write.commit()?;
     Ok(())
 }
-

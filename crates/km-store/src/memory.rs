@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    Event, Key, Page, Query, Stored, StoreError,
+    Event, Key, Page, Query, StoreError, Stored,
     disk::Contents,
     table::{Table, Window},
 };

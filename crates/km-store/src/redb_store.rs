@@ -66,7 +66,8 @@ impl RedbStore {
         let memory = Arc::new(Memory::new(contents, window));
         let (requests, queue) = mpsc::channel();
         let writer = Writer { journal, memory: memory.clone(), facets };
-        let writer = std::thread::Builder::new().name("store-writer".to_owned()).spawn(|| writer.run(queue)).map_err(io)?;
+        let writer =
+            std::thread::Builder::new().name("store-writer".to_owned()).spawn(|| writer.run(queue)).map_err(io)?;
         Ok(Self { memory, requests: Some(requests), writer: Some(writer), _lock: lock })
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::{Event, EventKind, Page, Query, Stored, StoreError};
+use crate::{Event, EventKind, Page, Query, StoreError, Stored};
 
 /// Namespace and name.
 type Place = (String, String);
@@ -97,7 +97,11 @@ impl Table {
         let unchanged = self.log.back().is_none_or(|last| last.revision() <= revision);
         if unchanged && revision >= self.complete_after {
             let range = self.objects.range((start, Bound::Unbounded));
-            return Ok(page(range.take_while(|(place, _)| in_namespace(place)).map(|(_, object)| object), query, revision));
+            return Ok(page(
+                range.take_while(|(place, _)| in_namespace(place)).map(|(_, object)| object),
+                query,
+                revision,
+            ));
         }
         let past = self.at(revision)?;
         let range = past.range((start, Bound::Unbounded));

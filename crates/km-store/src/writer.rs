@@ -145,9 +145,7 @@ impl Writer {
         }
         if contents.revision > state.revision {
             let revision = contents.revision;
-            let events = differences(state.objects(), contents, |key, document| {
-                self.render(key, document, revision)
-            })?;
+            let events = differences(state.objects(), contents, |key, document| self.render(key, document, revision))?;
             state.publish(events, revision);
         }
         tracing::info!(revision = state.revision, "the data file works again");

@@ -34,7 +34,8 @@ pub fn cells(object: &Value) -> Vec<Value> {
         time::age(found)
     };
     let component = either("/source/component", "/deprecatedSource/component");
-    let component = if component.is_empty() { either("/reportingComponent", "/reportingController") } else { component };
+    let component =
+        if component.is_empty() { either("/reportingComponent", "/reportingController") } else { component };
     let host = either("/source/host", "/deprecatedSource/host");
     let source = if host.is_empty() { component } else { format!("{component}, {host}") };
     let counted = count(object, "/series/count").max(count(object, "/count")).max(count(object, "/deprecatedCount"));

@@ -78,7 +78,8 @@ fn or_none(text: &str) -> Value {
 /// `a=1,b=2`, or `<none>`.
 fn labels(map: Option<&Value>) -> String {
     let pairs = map.and_then(Value::as_object).into_iter().flatten();
-    let texts: Vec<String> = pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    let texts: Vec<String> =
+        pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
     if texts.is_empty() { "<none>".to_owned() } else { texts.join(",") }
 }
 

@@ -57,13 +57,8 @@ pub fn deployment(object: &Value) -> Vec<Value> {
     ]
 }
 
-pub const BUDGETS: &[Column] = &[
-    text("Name"),
-    text("Min Available"),
-    text("Max Unavailable"),
-    number("Allowed Disruptions"),
-    text("Age"),
-];
+pub const BUDGETS: &[Column] =
+    &[text("Name"), text("Min Available"), text("Max Unavailable"), number("Allowed Disruptions"), text("Age")];
 
 pub fn budget(object: &Value) -> Vec<Value> {
     let amount = |pointer| match object.pointer(pointer) {

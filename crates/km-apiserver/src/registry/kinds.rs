@@ -37,7 +37,11 @@ impl Kind {
         }
     }
 
-    const fn columns(mut self, columns: &'static [Column], cells: fn(&serde_json::Value) -> Vec<serde_json::Value>) -> Self {
+    const fn columns(
+        mut self,
+        columns: &'static [Column],
+        cells: fn(&serde_json::Value) -> Vec<serde_json::Value>,
+    ) -> Self {
         self.columns = columns;
         self.cells = cells;
         self
@@ -121,7 +125,8 @@ pub static KINDS: &[Kind] = &[
         short: &["ev"],
         fields: EVENT_FIELDS,
         create_on_update: true,
-        ..Kind::new("", "v1", "Event", "events", "event", "events").columns(columns::events::COLUMNS, columns::events::cells)
+        ..Kind::new("", "v1", "Event", "events", "event", "events")
+            .columns(columns::events::COLUMNS, columns::events::cells)
     },
     Kind {
         short: &["cm"],

@@ -13,6 +13,10 @@ pub fn get(ctx: &Context) -> Result<Response<Body>, Failure> {
             return Err(Failure::future_version(wanted, current));
         }
     }
-    let stored = ctx.server.store.get(&ctx.key()?).ok_or_else(|| Failure::not_found(ctx.kind, ctx.name.as_deref().unwrap_or_default()))?;
+    let stored = ctx
+        .server
+        .store
+        .get(&ctx.key()?)
+        .ok_or_else(|| Failure::not_found(ctx.kind, ctx.name.as_deref().unwrap_or_default()))?;
     Ok(render::object(ctx, StatusCode::OK, &stored, &[]))
 }

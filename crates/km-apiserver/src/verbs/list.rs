@@ -86,8 +86,7 @@ impl Start {
             }
             (Some("Exact"), Some(version)) => Some(version),
             (Some("Exact" | "NotOlderThan"), None) => {
-                let message =
-                    "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided";
+                let message = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided";
                 return Err(Failure::invalid_options(message));
             }
             (Some(other), _) => {

@@ -44,9 +44,4 @@ impl Selection {
                 (value == requirement.value) != requirement.negated
             })
     }
-
-    /// The name that all selected objects have, when the selector says so.
-    pub fn name(&self) -> Option<&str> {
-        self.fields.requires("metadata.name")
-    }
 }

@@ -56,8 +56,7 @@ pub async fn watch(ctx: Context) -> Result<Response<Body>, Failure> {
     bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let guard = ctx.server.metrics.watch_started(ctx.kind.plural);
     let deadline = Instant::now() + options.timeout;
-    let stream =
-        Stream { ctx, selection, watcher, lines, first_table, bookmarks, options, deadline, _guard: guard };
+    let stream = Stream { ctx, selection, watcher, lines, first_table, bookmarks, options, deadline, _guard: guard };
     let body = futures::stream::unfold(stream, |mut stream| async move {
         stream.next().await.map(|bytes| (Ok::<Bytes, Infallible>(bytes), stream))
     });

@@ -9,7 +9,13 @@ use serde_json::Value;
 use crate::{failure::Failure, registry::Kind, registry::facets, server::Server};
 
 /// Stores a document.
-pub async fn put(server: &Server, key: Key, expect: Expect, document: Value, dry_run: bool) -> Result<Arc<Stored>, StoreError> {
+pub async fn put(
+    server: &Server,
+    key: Key,
+    expect: Expect,
+    document: Value,
+    dry_run: bool,
+) -> Result<Arc<Stored>, StoreError> {
     if dry_run {
         return pretend(server, key, expect, &document);
     }
