@@ -45,9 +45,9 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
         let ended = stop.child_token();
         let serving = {
             let ended = ended.clone();
-            tokio::spawn(async move {
-                axum::serve(listener, router).with_graceful_shutdown(ended.cancelled_owned()).await
-            })
+            tokio::spawn(
+                async move { axum::serve(listener, router).with_graceful_shutdown(ended.cancelled_owned()).await },
+            )
         };
         let result = run(&flags, client, (master, credentials), artifacts, (status, metrics), (events, inbox), &ended);
         let result = result.await;

@@ -116,12 +116,12 @@ impl Core {
             agents.push(offer.agent_id.value.clone());
         }
         self.offers(now, km_offers::Event::Received(offers), out);
-        let reason = km_offers::DeclineReason::Incompatible;
-        self.offers(now, km_offers::Event::Refused(refused, reason), out);
         agents.sort_unstable();
         agents.dedup();
+        agents.iter().for_each(|agent| self.measure(agent));
+        let reason = km_offers::DeclineReason::Incompatible;
+        self.offers(now, km_offers::Event::Refused(refused, reason), out);
         for agent in agents {
-            self.measure(&agent);
             self.choose_executor(&agent);
             self.ensure_node(&agent, out);
         }

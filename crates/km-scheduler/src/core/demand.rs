@@ -46,7 +46,9 @@ impl Demand {
         } else {
             times.extend(self.touched.map(|touched| touched + config.batch));
             times.extend(queue.next_wakeup(now));
-            if queue.wants_offers(now) {
+            if !queue.wants_offers(now) {
+                times.extend(pool.iter().map(|held| held.since + config.idle_hold).min());
+            } else {
                 times.extend(self.revived.map(|revived| revived + config.offer_wait));
                 if self.stale {
                     times.push(self.revived.map_or(now, |revived| revived + config.revive_pause));
@@ -83,6 +85,17 @@ impl Core {
             self.demand.stale = true;
         }
         self.revive(now, out);
+        self.give_back(now, out);
+    }
+
+    /// Offers that were shown to every waiting pod in vain go to others.
+    fn give_back(&mut self, now: Duration, out: &mut Vec<Action>) {
+        if self.demand.touched.is_some() || self.queue.wants_offers(now) {
+            return;
+        }
+        let hold = self.config.idle_hold;
+        let old = self.pool.iter().filter(|held| held.since + hold <= now).map(|held| held.offer.id.clone()).collect();
+        self.offers(now, km_offers::Event::Refused(old, DeclineReason::Expired), out);
     }
 
     fn revive(&mut self, now: Duration, out: &mut Vec<Action>) {

@@ -77,7 +77,14 @@ impl Core {
 
     /// Makes the task of a placed pod. What can't be procured against the plan's promise stays in the queue. Says
     /// whether it is launched.
-    fn launch(&mut self, now: Duration, key: &PodKey, pod: &PendingPod, placement: &Placement, batch: &mut Batch) -> bool {
+    fn launch(
+        &mut self,
+        now: Duration,
+        key: &PodKey,
+        pod: &PendingPod,
+        placement: &Placement,
+        batch: &mut Batch,
+    ) -> bool {
         let Some(waiting) = self.queue.get(key).cloned() else { return false };
         let mut left = batch.left.resources.clone();
         if placement.with_executor && !takes_executor(&mut left, &batch.executor.resources) {

@@ -27,7 +27,7 @@ impl Core {
             return;
         }
         if self.tasks.of_pod(&key).is_some() {
-            self.compare_with_task(now, &key, &new);
+            self.compare_with_task(now, &key, &new, out);
             return;
         }
         match recover(now, &new) {
@@ -61,7 +61,7 @@ impl Core {
     }
 
     /// A pod that has a task: is it the one that the API server knows as bound?
-    fn compare_with_task(&mut self, now: Duration, key: &PodKey, new: &Pod) {
+    fn compare_with_task(&mut self, now: Duration, key: &PodKey, new: &Pod, out: &mut Vec<Action>) {
         let Some(task) = self.tasks.of_pod(key) else { return };
         let bound_to = annotation(new, keys::TASK_ID);
         if !pod::is_scheduled(new) || bound_to.is_none() {
@@ -69,10 +69,14 @@ impl Core {
         }
         let (id, agent) = (task.id.clone(), task.agent_id.clone());
         if bound_to == Some(id.as_str()) {
-            self.tasks.amend(&id, |task| {
-                task.flags.bound = true;
-                task.bound.get_or_insert(now);
-            });
+            if !task.flags.bound {
+                self.tasks.amend(&id, |task| {
+                    task.flags.bound = true;
+                    task.bound.get_or_insert(now);
+                });
+                self.queue.forgive(key);
+                self.announce_binding(&id, out);
+            }
             return;
         }
         // Another launch of the same pod was bound first: ours will not start it.

@@ -58,7 +58,7 @@ impl Core {
         let Some(task) = transition.task else { return };
         if transition.newly_bound {
             self.queue.forgive(&task.pod);
-            self.announce_binding(&task, out);
+            self.announce_binding(id, out);
         }
         let ending = match state {
             TaskState::TaskFinished => Some(Ending::Own("Succeeded")),
@@ -84,7 +84,9 @@ impl Core {
         if believed { TaskState::TaskGone } else { TaskState::TaskUnknown }
     }
 
-    fn announce_binding(&self, task: &Task, out: &mut Vec<Action>) {
+    /// Update or watch, whichever is first, tells that the executor bound the pod.
+    pub(super) fn announce_binding(&self, task_id: &str, out: &mut Vec<Action>) {
+        let Some(task) = self.tasks.get(task_id) else { return };
         let message = format!("Successfully assigned {} to {}", task.pod, task.hostname);
         let (pod, uid) = (task.pod.clone(), task.pod_uid.clone());
         out.push(Action::EmitEvent { pod, uid, kind: EventKind::Scheduled, message });

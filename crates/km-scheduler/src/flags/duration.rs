@@ -34,7 +34,8 @@ mod tests {
 
     #[test]
     fn durations_are_read() {
-        for (text, millis) in [("42s", 42_000), ("500ms", 500), ("1h", 3_600_000), ("1h30m", 5_400_000), ("1.5s", 1500)] {
+        for (text, millis) in [("42s", 42_000), ("500ms", 500), ("1h", 3_600_000), ("1h30m", 5_400_000), ("1.5s", 1500)]
+        {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
         for text in ["", "5", "s", "1d", "-1s", "1h x"] {

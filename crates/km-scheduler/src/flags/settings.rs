@@ -81,10 +81,7 @@ impl Flags {
             },
             port_strategy: if self.host_port_endpoints { PortStrategy::Wildcard } else { PortStrategy::Fixed },
             discovery: self.mesos_generate_task_discovery,
-            policy: Policy {
-                strategy: if spread { Strategy::Spread } else { Strategy::Pack },
-                ..Policy::default()
-            },
+            policy: Policy { strategy: if spread { Strategy::Spread } else { Strategy::Pack }, ..Policy::default() },
             offer_ttl: self.offer_ttl,
             refuse: self.offer_refuse_duration,
             node_grace: self.node_grace_period,

@@ -117,8 +117,9 @@ impl Api {
         });
         let patch = json!({ "metadata": { "uid": uid }, "status": { "conditions": [condition] } });
         let pods = self.pods(pod);
-        let patched = pods.patch_status(&pod.name, &PatchParams::default(), &Patch::Strategic(patch));
-        within(patched).await.map(|_| ApiReply::Done)
+        within(pods.patch_status(&pod.name, &PatchParams::default(), &Patch::Strategic(patch)))
+            .await
+            .map(|_| ApiReply::Done)
     }
 
     async fn delete_pod(&self, pod: &PodKey, uid: String) -> Outcome {

@@ -24,12 +24,7 @@ struct Debug {
 }
 
 /// All routes of the scheduler.
-pub fn router(
-    status: Arc<Status>,
-    events: mpsc::Sender<Event>,
-    metrics: &Metrics,
-    artifacts: &Artifacts,
-) -> Router {
+pub fn router(status: Arc<Status>, events: mpsc::Sender<Event>, metrics: &Metrics, artifacts: &Artifacts) -> Router {
     let subscribed = Arc::clone(&status);
     let synced = Arc::clone(&status);
     let said = |yes: bool, no: &str| if yes { Ok(()) } else { Err(no.to_owned()) };

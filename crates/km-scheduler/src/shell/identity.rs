@@ -103,7 +103,8 @@ impl Identity {
         let generation = last.wrapping_add(1).max(1);
         data.insert(GENERATION.to_owned(), generation.to_string());
         // Another framework's id is none of ours.
-        if data.insert(FRAMEWORK_NAME.to_owned(), framework_name.to_owned()).is_some_and(|name| name != framework_name) {
+        if data.insert(FRAMEWORK_NAME.to_owned(), framework_name.to_owned()).is_some_and(|name| name != framework_name)
+        {
             data.remove(FRAMEWORK_ID);
         }
         let id = data.get(FRAMEWORK_ID).filter(|id| !id.is_empty()).cloned();

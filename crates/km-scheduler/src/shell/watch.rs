@@ -97,8 +97,11 @@ async fn pump<K: Watched>(
             }
             Ok(watcher::Event::InitDone) => {
                 let now = std::mem::take(&mut listed);
-                let missing: Vec<(String, Arc<K>)> =
-                    known.iter().filter(|(key, _)| !now.contains_key(*key)).map(|(k, o)| (k.clone(), o.clone())).collect();
+                let missing: Vec<(String, Arc<K>)> = known
+                    .iter()
+                    .filter(|(key, _)| !now.contains_key(*key))
+                    .map(|(k, o)| (k.clone(), o.clone()))
+                    .collect();
                 for (key, object) in &now {
                     known.insert(key.clone(), Arc::clone(object));
                     events.send(Arc::clone(object).applied()).await.ok()?;
