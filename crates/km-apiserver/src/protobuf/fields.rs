@@ -33,7 +33,8 @@ pub enum Of {
 
 /// The fields of a message type, if it is known.
 pub fn of(type_name: &str) -> Option<&'static [Field]> {
-    static TABLE: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| TEXT.lines().filter_map(line).collect());
+    static TABLE: LazyLock<HashMap<&'static str, Vec<Field>>> =
+        LazyLock::new(|| TEXT.lines().filter_map(line).collect());
     TABLE.get(type_name).map(Vec::as_slice)
 }
 

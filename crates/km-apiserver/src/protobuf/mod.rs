@@ -21,14 +21,13 @@ const DEEPEST: usize = 64;
 
 /// Zero is different from "not given" for these, and in this encoding only the name can tell: fields that are no
 /// pointers in the Go types are always sent.
-const ZERO_COUNTS: [&str; 16] = [
+const ZERO_COUNTS: [&str; 15] = [
     "activeDeadlineSeconds",
     "backoffLimit",
     "defaultMode",
     "expirationSeconds",
     "fsGroup",
     "gracePeriodSeconds",
-    "minReadySeconds",
     "mode",
     "priority",
     "progressDeadlineSeconds",
@@ -136,7 +135,12 @@ fn message(type_name: &str, bytes: &[u8], depth: usize) -> Result<Value, Protobu
     Ok(Value::Object(object))
 }
 
-fn put(object: &mut Map<String, Value>, field: &Field, content: Content<'_>, depth: usize) -> Result<(), ProtobufError> {
+fn put(
+    object: &mut Map<String, Value>,
+    field: &Field,
+    content: Content<'_>,
+    depth: usize,
+) -> Result<(), ProtobufError> {
     match field.shape {
         Shape::List => {
             let item = value(&field.of, content, depth)?;

@@ -17,10 +17,7 @@ fn what_kubectl_sends_for_a_namespace() {
     // As seen on the wire: metadata with the name and a row of empty fields, empty spec and status.
     let raw = b"\x0a\x14\x0a\x04\x6d\x79\x6e\x73\x12\x00\x1a\x00\x22\x00\x2a\x00\x32\x00\x38\x00\x42\x00\x12\x00\x1a\x02\x0a\x00";
     let decoded = decode(&body("v1", "Namespace", raw)).unwrap();
-    assert_eq!(
-        decoded,
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "myns"}, "spec": {}}),
-    );
+    assert_eq!(decoded, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "myns"}, "spec": {}}),);
 }
 
 #[test]
