@@ -1,4 +1,5 @@
 //! The store beside a map that does the same, over random writes, restarts and watches.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails, in its helpers too")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Killed processes, damaged files, full disks, and two processes on one directory.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails, in its helpers too")]
 
 mod common;
 

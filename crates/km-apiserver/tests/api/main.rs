@@ -1,4 +1,5 @@
 //! The server over its own HTTPS port, as clients see it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails, in its helpers too")]
 
 mod auth;
 mod bad_input;
