@@ -223,11 +223,8 @@ impl Simulation {
         let (work, outcomes) = &mut self.under_way[index];
         let action = &work.actions[outcomes.len()];
         let failed = outcomes.last().is_some_and(Result::is_err);
-        let outcome = if action.verb() == "create" && failed && outcomes.len() > 0 {
-            Err(Failure::Skipped)
-        } else {
-            self.api.perform(action)
-        };
+        let outcome =
+            if action.verb() == "create" && failed { Err(Failure::Skipped) } else { self.api.perform(action) };
         outcomes.push(outcome);
         if outcomes.len() == work.actions.len() {
             let (work, outcomes) = self.under_way.swap_remove(index);
