@@ -14,7 +14,7 @@ use km_mesos_proto::{
     },
 };
 
-use super::{Master, offers::refusal, task::master_status};
+use super::{Master, offers::refusal, task::master_status, validation};
 
 /// What one ACCEPT works on.
 pub(super) struct Pool {
@@ -135,7 +135,7 @@ impl Master {
         }
         let mut available = Resources::default();
         for offer in &offers {
-            available += Resources::from_protos(&offer.resources);
+            available += validation::resource::read(&offer.resources);
         }
         let agent = base.agent_id.value.clone();
         Ok(Pool { framework: framework.to_owned(), agent, role: role(base), available })

@@ -7,7 +7,7 @@ use std::{
 
 use km_mesos_proto::{resources::Resources, v1};
 
-use super::event::ConnectionId;
+use super::{event::ConnectionId, validation};
 
 /// A registered agent, connected or (for the time of its missed pings) not.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub(super) struct Agent {
     pub id: String,
     pub info: v1::AgentInfo,
     pub version: String,
+    /// Where it connected from.
+    pub ip: String,
     pub connection: Option<ConnectionId>,
     pub registered: Duration,
     pub reregistered: Option<Duration>,
@@ -39,12 +41,13 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    pub fn new(id: String, info: v1::AgentInfo, version: String, now: Duration) -> Self {
-        let total = Resources::from_protos(&info.resources);
+    pub fn new(id: String, info: v1::AgentInfo, version: String, ip: String, now: Duration) -> Self {
+        let total = validation::resource::read(&info.resources);
         Self {
             id,
             info,
             version,
+            ip,
             connection: None,
             registered: now,
             reregistered: None,
@@ -75,6 +78,17 @@ impl Agent {
         self.connected() && !self.deactivated
     }
 
+    /// Ids of a framework's tasks here.
+    pub fn tasks_of<'a>(&'a self, framework: &'a str) -> impl Iterator<Item = &'a str> {
+        let own = self.tasks.range((framework.to_owned(), String::new())..);
+        own.take_while(move |(owner, _)| owner == framework).map(|(_, task)| task.as_str())
+    }
+
+    /// All that tasks and executors use, unallocated.
+    pub fn all_used(&self) -> Resources {
+        self.used.values().map(Resources::unallocated).sum()
+    }
+
     pub fn executor(&self, framework: &str, executor: &str) -> Option<&v1::ExecutorInfo> {
         self.executors.get(framework)?.get(executor)
     }
@@ -84,8 +98,8 @@ impl Agent {
         ids.map(|id| v1::ExecutorId { value: id.clone() }).collect()
     }
 
-    /// `host:port`, the address the machine's agent is known by.
+    /// Its address in the form of libprocess: clients take host and port from it.
     pub fn pid(&self) -> String {
-        format!("slave(1)@{}:{}", self.info.hostname, self.info.port.unwrap_or(5051))
+        format!("slave(1)@{}:{}", self.ip, self.info.port.unwrap_or(5051))
     }
 }

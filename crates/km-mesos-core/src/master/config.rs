@@ -91,12 +91,6 @@ pub struct Registry {
     pub down_machines: Vec<v1::MachineId>,
     pub weights: BTreeMap<String, f64>,
     pub quotas: Vec<v1::quota::QuotaConfig>,
-    /// The number for the next agent's id, so that ids never repeat.
-    pub next_agent: u64,
-    /// The number for the next framework's id.
-    pub next_framework: u64,
-    /// The number for the next offer's id.
-    pub next_offer: u64,
 }
 
 /// An agent in the registry.

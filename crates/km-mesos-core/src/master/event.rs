@@ -29,7 +29,8 @@ pub enum Event {
     /// An operator's SUBSCRIBE on a new connection.
     OperatorSubscribe { connection: ConnectionId },
     /// A message of an agent; `Register` opens the agent's connection.
-    Agent { connection: ConnectionId, message: Box<AgentMessage> },
+    /// `ip` is where the agent connects from: other clients reach it there.
+    Agent { connection: ConnectionId, ip: String, message: Box<AgentMessage> },
     /// The other side of a stream is gone. Ignored when the master closed it itself.
     Disconnected { connection: ConnectionId },
 }

@@ -1,9 +1,6 @@
 //! LAUNCH and LAUNCH_GROUP on a pool of accepted resources.
 
-use km_mesos_proto::{
-    resources::Resources,
-    v1::{self, TaskState, task_status::Reason},
-};
+use km_mesos_proto::v1::{self, TaskState, task_status::Reason};
 
 use super::{Master, accept::Pool, task::Task, validation};
 use crate::link::MasterMessage;
@@ -85,7 +82,7 @@ impl Master {
         if let Some(executor) = executor {
             let executors = agent.executors.entry(pool.framework.clone()).or_default();
             executors.entry(executor.executor_id.value.clone()).or_insert_with(|| {
-                consumed += Resources::from_protos(&executor.resources);
+                consumed += validation::resource::read(&executor.resources);
                 executor.clone()
             });
         }

@@ -116,9 +116,9 @@ impl Master {
             peers: BTreeMap::new(),
             operators: VecDeque::new(),
             timers: BTreeSet::new(),
-            next_framework: registry.next_framework,
-            next_agent: registry.next_agent,
-            next_offer: registry.next_offer,
+            next_framework: 0,
+            next_agent: 0,
+            next_offer: 0,
             counters: Counters::default(),
             out: Vec::new(),
             config,
@@ -145,7 +145,7 @@ impl Master {
                 self.out.push(Action::Answer(answer));
             }
             Event::OperatorSubscribe { connection } => self.operator_subscribe(connection),
-            Event::Agent { connection, message } => self.agent_message(connection, *message),
+            Event::Agent { connection, ip, message } => self.agent_message(connection, ip, *message),
             Event::Disconnected { connection } => self.disconnected(connection),
         }
         self.allocate_candidates();
@@ -246,9 +246,9 @@ impl Master {
         self.out.push(Action::Persist);
     }
 
-    fn agent_message(&mut self, connection: ConnectionId, message: AgentMessage) {
+    fn agent_message(&mut self, connection: ConnectionId, ip: String, message: AgentMessage) {
         if let AgentMessage::Register { info, version, frameworks, executors, tasks } = message {
-            self.register(connection, agents::Registration { info, version, frameworks, executors, tasks });
+            self.register(connection, agents::Registration { info, version, ip, frameworks, executors, tasks });
             return;
         }
         let Some(Peer::Agent(agent)) = self.peers.get(&connection).cloned() else { return };

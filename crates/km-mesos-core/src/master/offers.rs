@@ -3,14 +3,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use km_mesos_proto::{
-    resources::Resources,
     v1::{
         self,
         scheduler::{self, call, event},
     },
 };
 
-use super::{Master, agent::Agent, event::Timer, framework::Framework};
+use super::{Master, agent::Agent, event::Timer, framework::Framework, validation};
 use crate::allocator::{Grant, reservations};
 
 /// How long a refusal lasts when nothing lawful is said.
@@ -96,7 +95,7 @@ impl Master {
     /// Ends an offer and gives its resources back, under a filter if the framework refused them.
     pub(super) fn discard_offer(&mut self, id: &str, refusal: Option<Duration>) {
         let Some(offer) = self.remove_offer(id) else { return };
-        let resources = Resources::from_protos(&offer.resources);
+        let resources = validation::resource::read(&offer.resources);
         let (framework, agent) = (&offer.framework_id.value, &offer.agent_id.value);
         self.allocator.recover(self.now, framework, agent, &resources, refusal);
     }

@@ -87,7 +87,6 @@ impl Master {
         let id = id.unwrap_or_else(|| {
             let number = self.next_framework;
             self.next_framework += 1;
-            self.persist();
             format!("{}-{number:04}", self.config.info.id)
         });
         info.id = Some(v1::FrameworkId { value: id.clone() });

@@ -3,6 +3,8 @@
 use km_mesos_proto::{resources::Resources, v1};
 use v1::{TaskState, task_status};
 
+use super::validation;
+
 /// A task that is not removed yet: it runs, or its last status is not acknowledged.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
@@ -41,7 +43,7 @@ impl Task {
 
     /// A task as an agent reports it.
     pub fn known(info: v1::Task) -> Self {
-        Self { resources: Resources::from_protos(&info.resources), info }
+        Self { resources: validation::resource::read(&info.resources), info }
     }
 
     pub fn state(&self) -> TaskState {

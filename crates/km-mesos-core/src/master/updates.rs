@@ -11,6 +11,7 @@ use km_mesos_proto::{
 use super::{
     Master, calls,
     task::{state_of, terminal},
+    validation,
 };
 use crate::link::MasterMessage;
 
@@ -35,6 +36,8 @@ impl Master {
             return;
         }
         status.agent_id.get_or_insert_with(|| v1::AgentId { value: agent.to_owned() });
+        self.colour_by_drain(agent, framework, &mut status);
+        let latest = if terminal(latest) && terminal(state_of(status.state)) { state_of(status.state) } else { latest };
         self.send_update(framework, status.clone());
         let id = status.task_id.value.clone();
         let Some(task) = self.frameworks.get_mut(framework).and_then(|found| found.tasks.get_mut(&id)) else { return };
@@ -136,6 +139,6 @@ impl Master {
         {
             agent.executors.remove(framework);
         }
-        self.release(framework, agent_id, &Resources::from_protos(&gone.resources));
+        self.release(framework, agent_id, &validation::resource::read(&gone.resources));
     }
 }

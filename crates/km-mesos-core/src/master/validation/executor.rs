@@ -61,7 +61,7 @@ fn kind(executor: &v1::ExecutorInfo) -> Result<(), String> {
 /// Executors of one id on one agent must be equal; of their resources the order is irrelevant (M139).
 pub(in crate::master) fn compatible(new: &v1::ExecutorInfo, existing: &v1::ExecutorInfo) -> Result<(), String> {
     let bare = |executor: &v1::ExecutorInfo| v1::ExecutorInfo { resources: Vec::new(), ..executor.clone() };
-    let resources = |executor: &v1::ExecutorInfo| Resources::from_protos(&executor.resources);
+    let resources = |executor: &v1::ExecutorInfo| resource::read(&executor.resources);
     ensure(bare(new) == bare(existing) && resources(new) == resources(existing), || {
         format!(
             "ExecutorInfo is not compatible with existing ExecutorInfo with same ExecutorID '{}'",
