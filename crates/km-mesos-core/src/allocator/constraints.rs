@@ -66,7 +66,8 @@ impl Constraints {
 
 fn compile(constraint: &AttributeConstraint) -> Result<Constraint, String> {
     let selector = constraint.selector.selector.clone();
-    let selector = selector.ok_or("Exactly one of 'AttributeConstraint::Selector::name' or 'pseudoattribute_type' must be set")?;
+    let selector =
+        selector.ok_or("Exactly one of 'AttributeConstraint::Selector::name' or 'pseudoattribute_type' must be set")?;
     let predicate = constraint.predicate.predicate.as_ref().ok_or("Unknown predicate type")?;
     let test = match predicate {
         Predicate::Exists(_) => Test::Exists,

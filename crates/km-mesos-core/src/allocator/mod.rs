@@ -126,13 +126,10 @@ impl Allocator {
         // Constraints were compiled once before they came here, so a failure means none.
         let constraints = constraints.map(Constraints::compile).and_then(Result::ok).unwrap_or_default();
         let old = self.frameworks.remove(id);
-        let unsuppressed = |role: &String, old: &FrameworkState| old.suppressed.contains(role) && !suppressed.contains(role);
         let (active, mut filters, held) = match old {
             Some(mut old) => {
-                for role in roles.iter().filter(|role| unsuppressed(role, &old)) {
-                    old.filters.clear_role(role);
-                }
-                for role in old.roles.difference(&roles) {
+                // To stop suppressing a role is to revive it.
+                for role in old.suppressed.difference(&suppressed) {
                     old.filters.clear_role(role);
                 }
                 (old.active, old.filters, old.held)
@@ -223,13 +220,7 @@ impl Allocator {
     }
 
     /// Adds an agent with what is in use there (allocated, by framework). All of it becomes a candidate.
-    pub fn add_agent(
-        &mut self,
-        id: &str,
-        info: &v1::AgentInfo,
-        total: &Resources,
-        used: &BTreeMap<String, Resources>,
-    ) {
+    pub fn add_agent(&mut self, id: &str, info: &v1::AgentInfo, total: &Resources, used: &BTreeMap<String, Resources>) {
         let mut taken = Resources::default();
         for (framework, resources) in used {
             taken += resources.unallocated();

@@ -97,7 +97,10 @@ impl Room {
         }
         let mut limits = self.limits_for(role, &unreserved);
         for (name, amount) in owed.iter() {
-            limits.set(name, limits.get(name).filter(|_| self.is_limited(role, name)).map_or(amount, |most| most.min(amount)));
+            limits.set(
+                name,
+                limits.get(name).filter(|_| self.is_limited(role, name)).map_or(amount, |most| most.min(amount)),
+            );
         }
         wish.all_reserved() + unreserved.shrink_to_limits(&limits)
     }

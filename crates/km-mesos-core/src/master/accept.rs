@@ -173,7 +173,9 @@ impl Master {
 fn inject_allocation(operation: &mut Operation, role: &str) {
     let inject = |resources: &mut Vec<v1::Resource>| {
         for resource in resources {
-            resource.allocation_info.get_or_insert_with(|| v1::resource::AllocationInfo { role: Some(role.to_owned()) });
+            resource
+                .allocation_info
+                .get_or_insert_with(|| v1::resource::AllocationInfo { role: Some(role.to_owned()) });
         }
     };
     let inject_task = |task: &mut v1::TaskInfo| {

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use km_mesos_proto::{
     resources::Resources,
-    v1::{self, TaskState, task_status::{Reason, Source}},
+    v1::{
+        self, TaskState,
+        task_status::{Reason, Source},
+    },
 };
 
 use super::{
@@ -117,7 +120,8 @@ impl Master {
         let memory = was_recovered.or_else(|| self.unreachable_drains.remove(id));
         let returns = was_unreachable.is_some() || memory.is_some() || !registration.tasks.is_empty();
         let info = registration.info.clone();
-        let mut agent = Agent::new(id.to_owned(), info, registration.version.clone(), registration.ip.clone(), self.now);
+        let mut agent =
+            Agent::new(id.to_owned(), info, registration.version.clone(), registration.ip.clone(), self.now);
         agent.connection = Some(connection);
         agent.reregistered = returns.then_some(self.now);
         if let Some(memory) = memory {
@@ -140,7 +144,10 @@ impl Master {
     fn greet_agent(&mut self, id: &str) {
         let silence = self.config.agent_ping_timeout * self.config.max_agent_ping_timeouts.max(1);
         let ping_timeout_ms = u64::try_from(silence.as_millis()).unwrap_or(u64::MAX);
-        self.to_agent(id, MasterMessage::Registered { agent_id: v1::AgentId { value: id.to_owned() }, ping_timeout_ms });
+        self.to_agent(
+            id,
+            MasterMessage::Registered { agent_id: v1::AgentId { value: id.to_owned() }, ping_timeout_ms },
+        );
     }
 
     /// The executors that the agent lists are those that are there.

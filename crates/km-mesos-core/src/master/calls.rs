@@ -124,7 +124,10 @@ impl Master {
         let Some(agent) = self.agents.get_mut(&agent_id.value) else { return };
         agent.killed.insert((id.to_owned(), kill.task_id.value.clone()), kill.kill_policy.clone());
         let (framework_id, task_id) = (framework_id(id), kill.task_id);
-        self.to_agent(&agent_id.value, MasterMessage::KillTask { framework_id, task_id, kill_policy: kill.kill_policy });
+        self.to_agent(
+            &agent_id.value,
+            MasterMessage::KillTask { framework_id, task_id, kill_policy: kill.kill_policy },
+        );
     }
 
     /// A message of an executor to its scheduler: best effort.
@@ -158,7 +161,10 @@ fn admit(framework: &Framework, stream_id: Option<&str>, principal: Option<&str>
         return Err(Answer::refused(400, "All non-subscribe calls should include the 'Mesos-Stream-Id' header"));
     };
     if given != current {
-        let reason = format!("The stream ID '{given}' included in this request didn't match the stream ID currently associated with framework ID {}", framework.id);
+        let reason = format!(
+            "The stream ID '{given}' included in this request didn't match the stream ID currently associated with framework ID {}",
+            framework.id
+        );
         return Err(Answer::refused(400, reason));
     }
     Ok(())

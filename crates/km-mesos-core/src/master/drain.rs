@@ -16,9 +16,9 @@ impl Master {
         if let Err(answer) = self.may_deactivate(&id) {
             return answer;
         }
-        let nanoseconds = call.max_grace_period.map(|grace| {
-            i64::from(grace.nanos).saturating_add(grace.seconds.saturating_mul(1_000_000_000))
-        });
+        let nanoseconds = call
+            .max_grace_period
+            .map(|grace| i64::from(grace.nanos).saturating_add(grace.seconds.saturating_mul(1_000_000_000)));
         let config = v1::DrainConfig {
             max_grace_period: nanoseconds.map(|nanoseconds| v1::DurationInfo { nanoseconds }),
             mark_gone: Some(call.mark_gone.unwrap_or(false)),
@@ -33,7 +33,8 @@ impl Master {
         } else if let Some(record) = self.recovered.get_mut(&id) {
             (record.deactivated, record.drain, record.drain_start) = (true, state, Some(now));
         } else if let Some((info, _)) = self.unreachable.get(&id) {
-            let record = super::RegisteredAgent { info: info.clone(), deactivated: true, drain: state, drain_start: Some(now) };
+            let record =
+                super::RegisteredAgent { info: info.clone(), deactivated: true, drain: state, drain_start: Some(now) };
             self.unreachable_drains.insert(id.clone(), record);
         }
         self.persist();
@@ -52,7 +53,8 @@ impl Master {
         } else if let Some(record) = self.recovered.get_mut(id) {
             record.deactivated = true;
         } else if let Some((info, _)) = self.unreachable.get(id) {
-            let record = super::RegisteredAgent { info: info.clone(), deactivated: true, drain: None, drain_start: None };
+            let record =
+                super::RegisteredAgent { info: info.clone(), deactivated: true, drain: None, drain_start: None };
             self.unreachable_drains.insert(id.to_owned(), record);
         }
         self.persist();

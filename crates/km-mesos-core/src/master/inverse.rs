@@ -8,11 +8,7 @@ use km_mesos_proto::v1::{
     scheduler::{self, event},
 };
 
-use super::{
-    Master, calls,
-    event::time_info,
-    offers::refusal,
-};
+use super::{Master, calls, event::time_info, offers::refusal};
 
 /// What a framework answered, and until when it is not asked again.
 #[derive(Clone, Debug)]

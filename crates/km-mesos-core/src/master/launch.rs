@@ -51,7 +51,8 @@ impl Master {
     }
 
     fn check_task(&self, pool: &Pool, task: &v1::TaskInfo) -> Result<(), String> {
-        let (Some(framework), Some(agent)) = (self.frameworks.get(&pool.framework), self.agents.get(&pool.agent)) else {
+        let (Some(framework), Some(agent)) = (self.frameworks.get(&pool.framework), self.agents.get(&pool.agent))
+        else {
             return Err("The agent is gone".to_owned());
         };
         validation::task::validate(task, framework, agent)?;
@@ -64,7 +65,8 @@ impl Master {
         executor: &v1::ExecutorInfo,
         group: &v1::TaskGroupInfo,
     ) -> Result<(), validation::group::Refusal> {
-        let (Some(framework), Some(agent)) = (self.frameworks.get(&pool.framework), self.agents.get(&pool.agent)) else {
+        let (Some(framework), Some(agent)) = (self.frameworks.get(&pool.framework), self.agents.get(&pool.agent))
+        else {
             return Err(validation::group::Refusal::whole("The agent is gone"));
         };
         validation::group::validate(group, executor, framework, agent, &pool.available)

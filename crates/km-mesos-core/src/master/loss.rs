@@ -164,8 +164,7 @@ impl Master {
         let over = terminal(state_of(task.state)) && task.state != TaskState::TaskLost as i32;
         if !over {
             let state = framework.lost_state(aware);
-            let mut status =
-                master_status(&task.task_id, Some(&task.agent_id), state, reason, message, self.now);
+            let mut status = master_status(&task.task_id, Some(&task.agent_id), state, reason, message, self.now);
             status.executor_id = task.executor_id.clone();
             task.state = state as i32;
             remember_status(&mut task, &status);

@@ -89,7 +89,11 @@ impl Master {
         }
         for machine in machines {
             if !self.down_machines.iter().any(|down| same(down, machine)) {
-                let what = if self.is_scheduled(machine) { "is not in DOWN mode and cannot be brought up" } else { "is not part of a maintenance schedule" };
+                let what = if self.is_scheduled(machine) {
+                    "is not in DOWN mode and cannot be brought up"
+                } else {
+                    "is not part of a maintenance schedule"
+                };
                 return Answer::refused(400, format!("Machine '{}' {what}", name(machine)));
             }
         }
@@ -110,7 +114,10 @@ impl Master {
         let with_answers = |machine: &MachineId| {
             let agents: BTreeSet<String> = self.agents_on(std::slice::from_ref(machine)).into_iter().collect();
             let answers = self.inverse_answers.iter().filter(|((_, agent), _)| agents.contains(agent));
-            DrainingMachine { id: machine.clone(), statuses: answers.map(|(_, answer)| answer.status.clone()).collect() }
+            DrainingMachine {
+                id: machine.clone(),
+                statuses: answers.map(|(_, answer)| answer.status.clone()).collect(),
+            }
         };
         ClusterStatus {
             draining_machines: draining.map(with_answers).collect(),

@@ -2,11 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use km_mesos_proto::{
-    v1::{
-        self,
-        scheduler::{self, call, event},
-    },
+use km_mesos_proto::v1::{
+    self,
+    scheduler::{self, call, event},
 };
 
 use super::{Master, agent::Agent, event::Timer, framework::Framework, validation};

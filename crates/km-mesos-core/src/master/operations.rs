@@ -45,7 +45,8 @@ impl Master {
     }
 
     fn check_operation(&self, pool: &Pool, operation: &Operation) -> Result<(), String> {
-        let (Some(framework), Some(agent)) = (self.frameworks.get(&pool.framework), self.agents.get(&pool.agent)) else {
+        let (Some(framework), Some(agent)) = (self.frameworks.get(&pool.framework), self.agents.get(&pool.agent))
+        else {
             return Err("The agent is gone".to_owned());
         };
         let context = validation::operation::Context {
@@ -101,7 +102,9 @@ impl Master {
         agent_id: &str,
         operation: &Operation,
     ) -> Result<(), (u16, String)> {
-        let Some(agent) = self.agents.get(agent_id) else { return Err((400, "No agent found with specified ID".to_owned())) };
+        let Some(agent) = self.agents.get(agent_id) else {
+            return Err((400, "No agent found with specified ID".to_owned()));
+        };
         let context = validation::operation::Context {
             principal,
             roles: None,

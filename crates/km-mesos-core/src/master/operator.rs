@@ -11,7 +11,12 @@ use km_mesos_proto::v1::{
     offer::operation::{self, Type as OperationType},
 };
 
-use super::{Action, Answer, ConnectionId, Master, Peer, event::{Timer, seconds}, framework::Framework, operations::operator_operation};
+use super::{
+    Action, Answer, ConnectionId, Master, Peer,
+    event::{Timer, seconds},
+    framework::Framework,
+    operations::operator_operation,
+};
 
 impl Master {
     pub(super) fn operator_call(&mut self, principal: Option<&str>, call: Call) -> Answer {
@@ -19,7 +24,9 @@ impl Master {
         if let Some(response) = self.read(kind) {
             return Answer::response(response);
         }
-        let missing = |field: &str| Answer::refused(400, format!("Failed to validate master::Call: Expecting '{field}' to be present"));
+        let missing = |field: &str| {
+            Answer::refused(400, format!("Failed to validate master::Call: Expecting '{field}' to be present"))
+        };
         match kind {
             Type::Teardown => match call.teardown {
                 Some(teardown) => self.operator_teardown(&teardown.framework_id.value),
@@ -29,7 +36,9 @@ impl Master {
                 Some(gone) => self.operator_mark_gone(&gone.agent_id.value),
                 None => missing("mark_agent_gone"),
             },
-            Type::DrainAgent => call.drain_agent.map_or_else(|| missing("drain_agent"), |drain| self.drain_agent(drain)),
+            Type::DrainAgent => {
+                call.drain_agent.map_or_else(|| missing("drain_agent"), |drain| self.drain_agent(drain))
+            }
             Type::DeactivateAgent => match call.deactivate_agent {
                 Some(deactivate) => self.deactivate_agent(&deactivate.agent_id.value),
                 None => missing("deactivate_agent"),
@@ -99,7 +108,8 @@ impl Master {
                 ResponseType::GetHealth
             }
             Type::GetFlags => {
-                let flag = |(name, value): (&String, &String)| v1::Flag { name: name.clone(), value: Some(value.clone()) };
+                let flag =
+                    |(name, value): (&String, &String)| v1::Flag { name: name.clone(), value: Some(value.clone()) };
                 response.get_flags = Some(response::GetFlags { flags: self.config.flags.iter().map(flag).collect() });
                 ResponseType::GetFlags
             }
@@ -110,7 +120,8 @@ impl Master {
             }
             Type::GetMetrics => {
                 let metric = |(name, value)| v1::Metric { name, value: Some(value) };
-                response.get_metrics = Some(response::GetMetrics { metrics: self.metrics().into_iter().map(metric).collect() });
+                response.get_metrics =
+                    Some(response::GetMetrics { metrics: self.metrics().into_iter().map(metric).collect() });
                 ResponseType::GetMetrics
             }
             Type::GetLoggingLevel => {
@@ -147,7 +158,8 @@ impl Master {
                 ResponseType::GetRoles
             }
             Type::GetWeights => {
-                let weight = |(role, weight): (&String, &f64)| v1::WeightInfo { weight: *weight, role: Some(role.clone()) };
+                let weight =
+                    |(role, weight): (&String, &f64)| v1::WeightInfo { weight: *weight, role: Some(role.clone()) };
                 let weight_infos = self.allocator.weights().iter().map(weight).collect();
                 response.get_weights = Some(response::GetWeights { weight_infos });
                 ResponseType::GetWeights
@@ -161,7 +173,8 @@ impl Master {
                 ResponseType::GetMaster
             }
             Type::GetMaintenanceStatus => {
-                response.get_maintenance_status = Some(response::GetMaintenanceStatus { status: self.maintenance_status() });
+                response.get_maintenance_status =
+                    Some(response::GetMaintenanceStatus { status: self.maintenance_status() });
                 ResponseType::GetMaintenanceStatus
             }
             Type::GetMaintenanceSchedule => {
@@ -238,7 +251,11 @@ impl Master {
         };
         self.peers.insert(connection, Peer::Operator);
         self.operators.push_back(connection);
-        self.to_operator(connection, EventType::Subscribed, Event { subscribed: Some(subscribed), ..Default::default() });
+        self.to_operator(
+            connection,
+            EventType::Subscribed,
+            Event { subscribed: Some(subscribed), ..Default::default() },
+        );
         self.to_operator(connection, EventType::Heartbeat, Event::default());
         self.arm(self.config.heartbeat_interval, Timer::Heartbeat(connection));
         while self.operators.len() > self.config.max_operator_streams

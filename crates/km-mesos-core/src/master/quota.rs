@@ -25,7 +25,10 @@ impl Master {
             }
         }
         if !force && let Err(reason) = self.affordable(configs) {
-            return Answer::refused(400, format!("Invalid QuotaConfig: {reason} (use 'force' flag to bypass this check)"));
+            return Answer::refused(
+                400,
+                format!("Invalid QuotaConfig: {reason} (use 'force' flag to bypass this check)"),
+            );
         }
         for config in configs {
             let quota = Quota::from_config(config);
@@ -121,13 +124,25 @@ impl Master {
         for info in weights {
             let name = info.role.as_deref().unwrap_or_default().trim();
             if let Err(reason) = role::validate(name) {
-                return Answer::refused(400, format!("Failed to validate update weights request JSON: Invalid role '{name}': {reason}"));
+                return Answer::refused(
+                    400,
+                    format!("Failed to validate update weights request JSON: Invalid role '{name}': {reason}"),
+                );
             }
             if self.config.roles.as_ref().is_some_and(|roles| name != "*" && !roles.contains(name)) {
-                return Answer::refused(400, format!("Failed to validate update weights request JSON: Unknown role '{name}'"));
+                return Answer::refused(
+                    400,
+                    format!("Failed to validate update weights request JSON: Unknown role '{name}'"),
+                );
             }
             if !(info.weight > 0.0 && info.weight.is_finite()) {
-                return Answer::refused(400, format!("Failed to validate update weights request JSON for role '{name}': Invalid weight '{}': Weights must be positive", info.weight));
+                return Answer::refused(
+                    400,
+                    format!(
+                        "Failed to validate update weights request JSON for role '{name}': Invalid weight '{}': Weights must be positive",
+                        info.weight
+                    ),
+                );
             }
             checked.push((name.to_owned(), info.weight));
         }
@@ -168,7 +183,8 @@ fn lawful(config: &QuotaConfig) -> Result<(), String> {
 
 fn amount_of(field: &str, name: &str, amount: &value::Scalar) -> Result<(), String> {
     let value = amount.value;
-    let refuse = |reason: &str| Err(format!("Invalid 'QuotaConfig.{field}': {{'{name}': {value}}} is invalid: {reason}"));
+    let refuse =
+        |reason: &str| Err(format!("Invalid 'QuotaConfig.{field}': {{'{name}': {value}}} is invalid: {reason}"));
     if value.is_nan() || value.is_infinite() {
         return refuse("values must be finite");
     }

@@ -90,7 +90,12 @@ impl Master {
             reregistered_time: framework.reregistered.map(time_info),
             unregistered_time: framework.unregistered.map(time_info),
             offers: framework.offers.iter().filter_map(|id| self.offers.get(id)).cloned().collect(),
-            inverse_offers: framework.inverse_offers.iter().filter_map(|id| self.inverse_offers.get(id)).cloned().collect(),
+            inverse_offers: framework
+                .inverse_offers
+                .iter()
+                .filter_map(|id| self.inverse_offers.get(id))
+                .cloned()
+                .collect(),
             allocated_resources: self.used_by(&framework.id).to_protos(),
             offered_resources: self.offered_to(framework).to_protos(),
             recovered: framework.recovered,
@@ -134,7 +139,9 @@ impl Master {
             names.insert("*".to_owned());
         }
         names.extend(self.frameworks.values().flat_map(Framework::roles));
-        names.extend(self.allocator.weights().iter().filter(|(_, weight)| **weight != 1.0).map(|(role, _)| role.clone()));
+        names.extend(
+            self.allocator.weights().iter().filter(|(_, weight)| **weight != 1.0).map(|(role, _)| role.clone()),
+        );
         names.extend(self.allocator.quotas().keys().cloned());
         for agent in self.agents.values() {
             names.extend(agent.total.reservations().into_keys().map(str::to_owned));

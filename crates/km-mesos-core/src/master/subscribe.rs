@@ -7,12 +7,7 @@ use km_mesos_proto::v1::{
     scheduler::{self, event},
 };
 
-use super::{
-    Action, ConnectionId, Master, Peer,
-    event::Timer,
-    framework::Framework,
-    validation,
-};
+use super::{Action, ConnectionId, Master, Peer, event::Timer, framework::Framework, validation};
 use crate::{allocator, framework_info::roles_of, link::MasterMessage};
 
 impl Master {

@@ -92,14 +92,7 @@ pub fn terminal(state: TaskState) -> bool {
     use TaskState::*;
     matches!(
         state,
-        TaskFinished
-            | TaskFailed
-            | TaskKilled
-            | TaskError
-            | TaskLost
-            | TaskDropped
-            | TaskGone
-            | TaskGoneByOperator
+        TaskFinished | TaskFailed | TaskKilled | TaskError | TaskLost | TaskDropped | TaskGone | TaskGoneByOperator
     )
 }
 

@@ -23,13 +23,7 @@ impl Master {
     }
 
     /// A status from an agent. Of an unknown task it is forwarded but changes nothing (M207).
-    pub(super) fn agent_update(
-        &mut self,
-        agent: &str,
-        framework: &str,
-        mut status: v1::TaskStatus,
-        latest: TaskState,
-    ) {
+    pub(super) fn agent_update(&mut self, agent: &str, framework: &str, mut status: v1::TaskStatus, latest: TaskState) {
         self.counters.count("messages_status_update");
         if !self.frameworks.contains_key(framework) {
             tracing::debug!(framework, agent, "status of a task of an unknown framework: dropped");

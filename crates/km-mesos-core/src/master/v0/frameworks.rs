@@ -85,13 +85,16 @@ impl Master {
             let page = |executor: &v1::ExecutorInfo| {
                 let mut page = in_old_words(json::to_value(executor));
                 let role = executor.resources.first().and_then(|one| one.allocation_info.as_ref()?.role.clone());
-                merge(&mut page, json!({
-                    "executor_id": executor.executor_id.value,
-                    "framework_id": framework,
-                    "slave_id": agent.id,
-                    "resources": amounts_of(&super::super::validation::resource::read(&executor.resources).unallocated(), true),
-                    "role": role,
-                }));
+                merge(
+                    &mut page,
+                    json!({
+                        "executor_id": executor.executor_id.value,
+                        "framework_id": framework,
+                        "slave_id": agent.id,
+                        "resources": amounts_of(&super::super::validation::resource::read(&executor.resources).unallocated(), true),
+                        "role": role,
+                    }),
+                );
                 page
             };
             executors.map(page).collect()

@@ -92,7 +92,7 @@ impl Master {
         let leader = json!({
             "id": info.id,
             "pid": info.pid,
-            "port": info.port.unwrap_or(5050),
+            "port": info.port,
             "hostname": info.hostname,
             "capabilities": ["AGENT_UPDATE", "AGENT_DRAINING", "QUOTA_V2"],
         });
@@ -132,9 +132,19 @@ impl Master {
             let reserved: Resources = self
                 .agents
                 .values()
-                .flat_map(|agent| agent.total.reservations().into_iter().filter(|(role, _)| within(role)).map(|(_, part)| part).collect::<Vec<_>>())
+                .flat_map(|agent| {
+                    agent
+                        .total
+                        .reservations()
+                        .into_iter()
+                        .filter(|(role, _)| within(role))
+                        .map(|(_, part)| part)
+                        .collect::<Vec<_>>()
+                })
                 .sum();
-            let amounts = |pairs: Vec<(String, f64)>| -> Value { pairs.into_iter().map(|(name, amount)| (name, json!(amount))).collect::<Map<_, _>>().into() };
+            let amounts = |pairs: Vec<(String, f64)>| -> Value {
+                pairs.into_iter().map(|(name, amount)| (name, json!(amount))).collect::<Map<_, _>>().into()
+            };
             let guarantee = quota.guarantees.iter().map(|(name, amount)| (name.to_owned(), amount.to_f64())).collect();
             let limit = quota.limits.iter().map(|(name, amount)| (name.to_owned(), amount.to_f64())).collect();
             let consumed = self.consumed_without_offers(name);

@@ -42,7 +42,8 @@ pub(in crate::master) fn health_check(info: &v1::HealthCheck) -> Result<(), Stri
                 return Err("Expecting 'command' to be set for COMMAND health check".to_owned());
             };
             shell_command(command).map_err(|reason| format!("Command health check must contain {reason}"))?;
-            container::command(command).map_err(|reason| format!("Health check's `CommandInfo` is invalid: {reason}"))?;
+            container::command(command)
+                .map_err(|reason| format!("Health check's `CommandInfo` is invalid: {reason}"))?;
         }
         health_check::Type::Http => {
             let Some(http) = &info.http else {

@@ -14,7 +14,7 @@ pub(in crate::master) fn command(command: &v1::CommandInfo) -> Result<(), String
 
 fn environment_variable(one: &v1::environment::Variable) -> Result<(), String> {
     let name = &one.name;
-    match variable::Type::try_from(one.r#type()as i32).unwrap_or(variable::Type::Unknown) {
+    match variable::Type::try_from(one.r#type() as i32).unwrap_or(variable::Type::Unknown) {
         variable::Type::Unknown => Err("Environment variable of type 'UNKNOWN' is not allowed".to_owned()),
         variable::Type::Value => {
             ensure(one.value.is_some(), || {
@@ -31,10 +31,13 @@ fn environment_variable(one: &v1::environment::Variable) -> Result<(), String> {
             ensure(one.value.is_none(), || {
                 format!("Environment variable '{name}' of type 'SECRET' must not have a value set")
             })?;
-            secret_of(secret).map_err(|reason| format!("Environment variable '{name}' specifies an invalid secret: {reason}"))?;
+            secret_of(secret)
+                .map_err(|reason| format!("Environment variable '{name}' specifies an invalid secret: {reason}"))?;
             let has_nul = secret.value.as_ref().is_some_and(|value| value.data.contains(&0));
             ensure(!has_nul, || {
-                format!("Environment variable '{name}' specifies a secret containing null bytes, which is not allowed in the environment")
+                format!(
+                    "Environment variable '{name}' specifies a secret containing null bytes, which is not allowed in the environment"
+                )
             })
         }
     }
@@ -43,12 +46,16 @@ fn environment_variable(one: &v1::environment::Variable) -> Result<(), String> {
 fn secret_of(one: &v1::Secret) -> Result<(), String> {
     match one.r#type() {
         secret::Type::Reference => {
-            ensure(one.reference.is_some(), || "Secret of type REFERENCE must have the 'reference' field set".to_owned())?;
+            ensure(one.reference.is_some(), || {
+                "Secret of type REFERENCE must have the 'reference' field set".to_owned()
+            })?;
             ensure(one.value.is_none(), || "Secret of type REFERENCE must not have the 'value' field set".to_owned())
         }
         secret::Type::Value => {
             ensure(one.value.is_some(), || "Secret of type VALUE must have the 'value' field set".to_owned())?;
-            ensure(one.reference.is_none(), || "Secret of type VALUE must not have the 'reference' field set".to_owned())
+            ensure(one.reference.is_none(), || {
+                "Secret of type VALUE must not have the 'reference' field set".to_owned()
+            })
         }
         secret::Type::Unknown => Err("Secret of type UNKNOWN is not allowed".to_owned()),
     }

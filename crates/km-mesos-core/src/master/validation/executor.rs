@@ -1,9 +1,6 @@
 //! ExecutorInfo (M129 to M134, M141, M144, M149, M150).
 
-use km_mesos_proto::{
-    resources::Resources,
-    v1::{self, container_info, executor_info::Type},
-};
+use km_mesos_proto::v1::{self, container_info, executor_info::Type};
 
 use super::{container, ensure, resource};
 use crate::master::framework::Framework;
@@ -18,9 +15,7 @@ pub(in crate::master) fn validate(executor: &v1::ExecutorInfo, framework: &Frame
         })?;
     }
     if let Some(grace) = &executor.shutdown_grace_period {
-        ensure(grace.nanoseconds >= 0, || {
-            "ExecutorInfo's 'shutdown_grace_period' must be non-negative".to_owned()
-        })?;
+        ensure(grace.nanoseconds >= 0, || "ExecutorInfo's 'shutdown_grace_period' must be non-negative".to_owned())?;
     }
     resource::list(&executor.resources).map_err(|reason| format!("Executor uses invalid resources: {reason}"))?;
     if let Some(command) = &executor.command {

@@ -32,9 +32,7 @@ pub(in crate::master) fn validate(
         }
     }
     for role in suppressed {
-        ensure(roles.contains(role), || {
-            format!("Suppressed role '{role}' is not among the framework's roles")
-        })?;
+        ensure(roles.contains(role), || format!("Suppressed role '{role}' is not among the framework's roles"))?;
     }
     offer_filters(info)
 }
@@ -42,7 +40,9 @@ pub(in crate::master) fn validate(
 #[allow(deprecated)]
 fn roles(info: &v1::FrameworkInfo) -> Result<(), String> {
     if has_capability(info, Capability::MultiRole) {
-        ensure(info.role.is_none(), || "'FrameworkInfo.role' must not be set when the framework is MULTI_ROLE capable".to_owned())?;
+        ensure(info.role.is_none(), || {
+            "'FrameworkInfo.role' must not be set when the framework is MULTI_ROLE capable".to_owned()
+        })?;
         let mut seen = BTreeSet::new();
         for one in &info.roles {
             role::validate(one).map_err(|reason| format!("'FrameworkInfo.roles' contains invalid role: {reason}"))?;

@@ -47,9 +47,9 @@ pub(in crate::master) fn validate(
     for one in &group.tasks {
         let fresh = ids.insert(&one.task_id.value);
         let unique = ensure(fresh, || format!("Task has duplicate ID: {}", one.task_id.value));
-        unique.and_then(|()| of_task(one, info, framework, agent)).map_err(|reason| {
-            Refusal::whole(format!("Task '{}' is invalid: {reason}", one.task_id.value))
-        })?;
+        unique
+            .and_then(|()| of_task(one, info, framework, agent))
+            .map_err(|reason| Refusal::whole(format!("Task '{}' is invalid: {reason}", one.task_id.value)))?;
     }
     together(group, info, framework, agent, available).map_err(Refusal::whole)
 }
@@ -81,9 +81,10 @@ fn of_task(one: &v1::TaskInfo, info: &v1::ExecutorInfo, framework: &Framework, a
         })?;
         ensure(container.network_infos.is_empty(), || "NetworkInfos must not be set on the task".to_owned())?;
     }
-    let remote = one.health_check.as_ref().is_some_and(|check| {
-        matches!(check.r#type(), health_check::Type::Http | health_check::Type::Tcp)
-    });
+    let remote = one
+        .health_check
+        .as_ref()
+        .is_some_and(|check| matches!(check.r#type(), health_check::Type::Http | health_check::Type::Tcp));
     let default = info.r#type == Some(v1::executor_info::Type::Default as i32);
     ensure(!(remote && default), || "HTTP and TCP health checks are not supported on the task".to_owned())?;
     let shares = one.container.as_ref().and_then(|info| info.linux_info.as_ref()?.share_cgroups);

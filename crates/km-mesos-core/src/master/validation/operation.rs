@@ -49,7 +49,10 @@ fn reserve(resources: &[v1::Resource], context: &Context<'_>) -> Result<(), Stri
     for one in all.iter() {
         ensure(one.is_dynamically_reserved(), || format!("Resource {} is not dynamically reserved", show(one)))?;
         ensure(!one.is_persistent_volume(), || {
-            format!("A persistent volume {} must already be reserved, so it is not dynamically reserved anew", show(one))
+            format!(
+                "A persistent volume {} must already be reserved, so it is not dynamically reserved anew",
+                show(one)
+            )
         })?;
         ensure(!one.revocable, || "Dynamic reservations cannot be created from revocable resources".to_owned())?;
         role_of_reservation(one, context)?;
@@ -100,7 +103,10 @@ fn unreserve(resources: &[v1::Resource]) -> Result<(), String> {
     for one in read("Invalid unreserve", resources)?.iter() {
         ensure(one.is_dynamically_reserved(), || format!("Resource {} is not dynamically reserved", show(one)))?;
         ensure(!one.is_persistent_volume(), || {
-            format!("A dynamically reserved persistent volume {} cannot be unreserved directly. Please destroy the persistent volume first then unreserve the resource", show(one))
+            format!(
+                "A dynamically reserved persistent volume {} cannot be unreserved directly. Please destroy the persistent volume first then unreserve the resource",
+                show(one)
+            )
         })?;
     }
     Ok(())
@@ -110,8 +116,11 @@ fn create(volumes: &[v1::Resource], context: &Context<'_>) -> Result<(), String>
     resource::list(volumes).map_err(|reason| format!("Invalid resources: {reason}"))?;
     let all = read("Invalid resources", volumes)?;
     resource::allocation_role(&all)?;
-    let mut taken: BTreeSet<(String, String)> =
-        context.total.iter().filter_map(|one| Some((one.role().to_owned(), one.persistence_id()?.to_owned()))).collect();
+    let mut taken: BTreeSet<(String, String)> = context
+        .total
+        .iter()
+        .filter_map(|one| Some((one.role().to_owned(), one.persistence_id()?.to_owned())))
+        .collect();
     for volume in volumes {
         let one = Resource::from_proto(volume).map_err(|error| error.to_string())?;
         let Some(id) = one.persistence_id().map(str::to_owned) else {
@@ -119,9 +128,7 @@ fn create(volumes: &[v1::Resource], context: &Context<'_>) -> Result<(), String>
         };
         ensure(taken.insert((one.role().to_owned(), id.clone())), || format!("Persistence ID '{id}' is not unique"))?;
         let mode = one.disk.as_ref().and_then(|disk| disk.volume.as_ref()).map(|volume| volume.mode);
-        ensure(mode == Some(volume::Mode::Rw as i32), || {
-            "Read-only persistent volume not supported".to_owned()
-        })?;
+        ensure(mode == Some(volume::Mode::Rw as i32), || "Read-only persistent volume not supported".to_owned())?;
         ensure(!one.shared || context.may_share, || {
             "Create volume operation for a shared persistent volume was attempted by a framework that does not have the SHARED_RESOURCES capability".to_owned()
         })?;

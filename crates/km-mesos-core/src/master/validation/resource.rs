@@ -31,9 +31,7 @@ fn disk(resource: &Resource, message: &v1::Resource) -> Result<(), String> {
     let Some(persistence) = &disk.persistence else {
         return ensure(disk.volume.is_none(), || "Non-persistent volume not supported".to_owned());
     };
-    ensure(resource.is_reserved(), || {
-        "Persistent volumes cannot be created from unreserved resources".to_owned()
-    })?;
+    ensure(resource.is_reserved(), || "Persistent volumes cannot be created from unreserved resources".to_owned())?;
     ensure(!resource.revocable, || "Persistent volumes cannot be created from revocable resources".to_owned())?;
     let Some(volume) = &disk.volume else {
         return Err("Expecting 'volume' to be set for persistent volume".to_owned());
@@ -45,7 +43,8 @@ fn disk(resource: &Resource, message: &v1::Resource) -> Result<(), String> {
 /// One name may not be both revocable and not (X040).
 fn one_name_one_kind(all: &[v1::Resource]) -> Result<(), String> {
     for one in all {
-        let mixed = all.iter().any(|other| other.name == one.name && other.revocable.is_some() != one.revocable.is_some());
+        let mixed =
+            all.iter().any(|other| other.name == one.name && other.revocable.is_some() != one.revocable.is_some());
         ensure(!mixed, || format!("Cannot use both revocable and non-revocable '{}' at the same time", one.name))?;
     }
     Ok(())

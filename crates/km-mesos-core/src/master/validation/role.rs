@@ -25,10 +25,14 @@ mod tests {
     #[test]
     fn role_names_are_judged_as_mesos_does() {
         // M322
-        for good in ["foo", "123", "foo_123", "*", "foo-bar", "foo.bar", "foo..bar", "...", "foo/bar", "foo/.bar", "a/b/c/d"] {
+        for good in
+            ["foo", "123", "foo_123", "*", "foo-bar", "foo.bar", "foo..bar", "...", "foo/bar", "foo/.bar", "a/b/c/d"]
+        {
             assert_eq!(validate(good), Ok(()), "{good}");
         }
-        let bad = ["", ".", "..", "-foo", "/", "/foo", "foo/", "foo//bar", "foo bar", "foo\tbar", "foo\nbar", "foo/*", "a/./b"];
+        let bad = [
+            "", ".", "..", "-foo", "/", "/foo", "foo/", "foo//bar", "foo bar", "foo\tbar", "foo\nbar", "foo/*", "a/./b",
+        ];
         for bad in bad.into_iter().chain(["a/../b", "a/-b", "*/a", "a\\b"]) {
             assert!(validate(bad).is_err(), "{bad:?}");
         }

@@ -15,9 +15,7 @@ pub(in crate::master) fn validate(task: &v1::TaskInfo, framework: &Framework, ag
         "Task should have at least one (but not both) of CommandInfo or ExecutorInfo present".to_owned()
     })?;
     let shares = task.container.as_ref().and_then(|info| info.linux_info.as_ref()?.share_cgroups);
-    ensure(shares != Some(false), || {
-        "Only tasks in a task group may have 'share_cgroups' set to 'false'".to_owned()
-    })?;
+    ensure(shares != Some(false), || "Only tasks in a task group may have 'share_cgroups' set to 'false'".to_owned())?;
     let Some(info) = &task.executor else { return Ok(()) };
     ensure(info.r#type != Some(v1::executor_info::Type::Default as i32), || {
         "'ExecutorInfo.type' must be 'CUSTOM' for executors of tasks that are launched alone".to_owned()
@@ -55,7 +53,8 @@ pub(in crate::master) fn form(task: &v1::TaskInfo, framework: &Framework, agent:
     }
     ensure(!task.resources.is_empty(), || "Task uses no resources".to_owned())?;
     resource::list(&task.resources).map_err(|reason| format!("Task uses invalid resources: {reason}"))?;
-    resource::allocation_role(&resource::read(&task.resources)).map_err(|reason| format!("Invalid task resources: {reason}"))?;
+    resource::allocation_role(&resource::read(&task.resources))
+        .map_err(|reason| format!("Invalid task resources: {reason}"))?;
     limits(task)?;
     if let Some(command) = &task.command {
         container::command(command).map_err(|reason| format!("Task's `CommandInfo` is invalid: {reason}"))?;
