@@ -1,5 +1,5 @@
 //! The HTTP shell of the embedded Mesos master and agents.
-pub mod agent;
-mod wire;
 
+pub mod agent;
 pub mod master;
+mod wire;

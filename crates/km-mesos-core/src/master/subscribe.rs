@@ -224,7 +224,8 @@ impl Master {
     /// A framework as an agent reports it after the master's restart: it is there, but its scheduler is not.
     pub(super) fn recover_framework(&mut self, info: v1::FrameworkInfo) {
         let Some(id) = info.id.as_ref().map(|id| id.value.clone()) else { return };
-        if self.frameworks.contains_key(&id) {
+        let removed = self.completed.iter().any(|framework| framework.id == id);
+        if removed || self.frameworks.contains_key(&id) {
             return;
         }
         let mut framework = Framework::new(id.clone(), info, self.now);
