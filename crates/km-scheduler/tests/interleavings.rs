@@ -99,7 +99,7 @@ fn play(world: &mut World, step: &Step, number: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, max_shrink_iters: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
     /// The world checks the invariants at each step. When the faults end, every pod runs that can, every deleted pod is
     /// gone, and there is exactly one live task for each pod that runs.

@@ -23,17 +23,25 @@ impl Ack {
     }
 }
 
+/// A task that ended.
+#[derive(Clone, Debug)]
+pub(super) struct Ended {
+    pub task: Task,
+    /// The phase its pod is to have, when it ended by itself; none when it was lost.
+    pub phase: Option<&'static str>,
+    pub message: String,
+}
+
 /// What follows when an operation ended.
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     Nothing,
     /// Send this acknowledgement, if the update wants one.
     Acknowledge(Option<Ack>),
-    /// The task ended before we saw its pod bound: decide on the pod as the API server has it.
+    /// A task ended: decide on its pod as the API server has it.
     DecideEnded {
-        task: Box<Task>,
+        end: Box<Ended>,
         ack: Option<Ack>,
-        message: String,
     },
     /// Strangers may be judged by the listing.
     JudgeStrangers,
@@ -113,11 +121,11 @@ impl Effects {
 
     /// Whether the end of this task is being decided.
     pub fn deciding(&self, task_id: &str) -> bool {
-        self.open.values().any(|(_, then)| matches!(then, Then::DecideEnded { task, .. } if task.id == task_id))
+        self.open.values().any(|(_, then)| matches!(then, Then::DecideEnded { end, .. } if end.task.id == task_id))
     }
 
     /// Whether the end of a task of this pod is being decided.
     pub fn deciding_pod(&self, pod: &PodKey) -> bool {
-        self.open.values().any(|(_, then)| matches!(then, Then::DecideEnded { task, .. } if task.pod == *pod))
+        self.open.values().any(|(_, then)| matches!(then, Then::DecideEnded { end, .. } if end.task.pod == *pod))
     }
 }

@@ -183,12 +183,12 @@ impl Core {
         match then {
             Then::Nothing => {}
             Then::Acknowledge(ack) => out.extend(ack.map(super::effects::Ack::action)),
-            Then::DecideEnded { task, ack, message } => {
+            Then::DecideEnded { end, ack } => {
                 let pod = match reply {
                     ApiReply::Pod(pod) => pod,
                     _ => None,
                 };
-                self.decide_ended(now, *task, ack, message, pod, out);
+                self.decide_ended(now, *end, ack, pod, out);
             }
             Then::JudgeRival { task_id, agent_id, pod } => {
                 let current = match &reply {

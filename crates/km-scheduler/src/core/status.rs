@@ -12,7 +12,7 @@ use km_podtask::{PodKey, State, Task};
 
 use super::{
     Action, Core, EventKind, Timing,
-    effects::{Ack, Then},
+    effects::{Ack, Ended, Then},
     pods::{annotation, uid},
 };
 
@@ -107,20 +107,16 @@ impl Core {
             out.extend(ack.map(Ack::action));
             return;
         }
-        let bound = task.flags.bound || is_bound(known, &task.id);
+        // The executor writes the pod's end before it reports the task's. Our copy may be older than both, so the API
+        // server is asked what it has now.
         let (pod, uid) = (task.pod.clone(), task.pod_uid.clone());
-        match ending {
-            Ending::Own(phase) if bound => {
-                let message = message.to_owned();
-                self.effects.start(Then::Acknowledge(ack), out, |op| Action::EndPod { op, pod, uid, phase, message });
-            }
-            Ending::Lost if bound => self.delete_lost(pod, uid, message, task.flags.deleted, ack, out),
-            // Whether it was bound is known for sure by the API server alone.
-            _ => {
-                let then = Then::DecideEnded { task: Box::new(task), ack, message: message.to_owned() };
-                self.effects.start(then, out, |op| Action::FetchPod { op, pod, uid });
-            }
-        }
+        let phase = match ending {
+            Ending::Own(phase) => Some(*phase),
+            Ending::Lost => None,
+        };
+        let end = Ended { task, phase, message: message.to_owned() };
+        let then = Then::DecideEnded { end: Box::new(end), ack };
+        self.effects.start(then, out, |op| Action::FetchPod { op, pod, uid });
     }
 
     fn delete_lost(
@@ -139,23 +135,30 @@ impl Core {
         self.effects.start(Then::Acknowledge(ack), out, |op| Action::DeletePod { op, pod, uid });
     }
 
-    /// A task ended and we didn't know its pod as bound: `current` is what the API server says (none: it is deleted).
+    /// A task ended: `current` is its pod as the API server has it (none: it is deleted).
     pub(super) fn decide_ended(
         &mut self,
         now: Duration,
-        task: Task,
+        end: Ended,
         ack: Option<Ack>,
-        message: String,
         current: Option<Arc<Pod>>,
         out: &mut Vec<Action>,
     ) {
+        let Ended { task, phase, message } = end;
         let done = |out: &mut Vec<Action>| out.extend(ack.clone().map(Ack::action));
         let Some(current) = current.filter(|pod| uid(pod) == task.pod_uid && !pod::is_terminal(pod)) else {
             done(out);
             return;
         };
         if is_bound(&current, &task.id) {
-            self.delete_lost(task.pod, task.pod_uid, &message, task.flags.deleted, ack, out);
+            let (pod, uid) = (task.pod, task.pod_uid);
+            match phase {
+                Some(phase) => {
+                    let then = Then::Acknowledge(ack);
+                    self.effects.start(then, out, |op| Action::EndPod { op, pod, uid, phase, message });
+                }
+                None => self.delete_lost(pod, uid, &message, task.flags.deleted, ack, out),
+            }
             return;
         }
         done(out);
