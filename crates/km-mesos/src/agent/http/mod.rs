@@ -3,6 +3,7 @@
 mod executor;
 mod files;
 mod operator;
+mod state;
 mod v0;
 
 use std::sync::Arc;
