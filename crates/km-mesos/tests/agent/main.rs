@@ -1,5 +1,7 @@
 //! The agent with real processes and sockets, and a master played by the test.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails, in its helpers too")]
+
 mod fake_master;
 mod world;
 

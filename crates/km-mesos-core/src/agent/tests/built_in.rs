@@ -58,7 +58,7 @@ fn a_kill_is_soft_first() {
         assert!(bench.master(kill.clone()).contains(&Action::Signal { container: container.clone() }));
         assert_eq!(bench.master(kill), []);
         assert_eq!(bench.pass(Duration::from_secs(grace) - Duration::from_millis(1)), []);
-        assert_eq!(destroyed(&bench.pass(Duration::from_millis(1))), [container.clone()]);
+        assert_eq!(destroyed(&bench.pass(Duration::from_millis(1))), std::slice::from_ref(&container));
         let actions = bench.feed(Event::Exited { container, status: Some(0) });
         assert_eq!(said(&actions), [("t".to_owned(), TaskKilled, Source::Executor, None)]);
     }
@@ -81,7 +81,7 @@ fn a_command_killed_before_its_start_never_starts() {
     let actions = bench.kill("t");
     let reason = Some(Reason::TaskKilledDuringLaunch);
     assert_eq!(said(&actions), [("t".to_owned(), TaskKilled, Source::Agent, reason)]);
-    assert_eq!(destroyed(&actions), [container.clone()]);
+    assert_eq!(destroyed(&actions), std::slice::from_ref(&container));
     assert_eq!(said(&bench.feed(Event::LaunchFailed { container, message: "destroyed".to_owned() })), []);
     assert_eq!(bench.acknowledge_all("t", &actions), [TaskKilled]);
 }

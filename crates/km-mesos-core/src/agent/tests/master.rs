@@ -115,7 +115,7 @@ fn an_agent_that_is_refused_kills_everything_and_ends() {
     let mut bench = Bench::registered();
     let container = launched(&bench.run(vec![custom("a", "e")])).remove(0);
     let actions = bench.master(MasterMessage::Refused { message: "gone".to_owned() });
-    assert_eq!(destroyed(&actions), [container.clone()]);
+    assert_eq!(destroyed(&actions), std::slice::from_ref(&container));
     let actions = bench.feed(Event::LaunchFailed { container, message: "destroyed".to_owned() });
     assert!(ended(&actions));
     assert!(!actions.contains(&Action::Send(Box::new(AgentMessage::Unregister))), "{actions:?}");

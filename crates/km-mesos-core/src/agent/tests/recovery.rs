@@ -62,7 +62,7 @@ fn a_silent_executor_is_ended_and_its_tasks_are_lost() {
         let container = running(&mut bench);
         bench.restart(&[]);
         let actions = bench.pass(Duration::from_secs(2));
-        assert_eq!(destroyed(&actions), [container.clone()]);
+        assert_eq!(destroyed(&actions), std::slice::from_ref(&container));
         assert!(connects(&actions));
         bench.register();
         let actions = bench.feed(Event::Exited { container, status: None });

@@ -14,11 +14,7 @@ pub(super) fn state(shared: &Shared) -> Value {
         flags(shared).into_iter().map(|(name, value)| (name, Value::String(value))).collect();
     let core = shared.core();
     let info = core.info();
-    let view = View {
-        core: &core,
-        executors: core.get_executors(),
-        tasks: core.get_tasks(),
-    };
+    let view = View { core: &core, executors: core.get_executors(), tasks: core.get_tasks() };
     let frameworks = core.get_frameworks();
     let list = |frameworks: &[response::get_frameworks::Framework]| -> Vec<Value> {
         frameworks.iter().map(|framework| view.framework(&framework.framework_info)).collect()
@@ -69,6 +65,7 @@ impl View<'_> {
             task.framework_id == *framework && *executor == info.executor_id.value
         };
         let list = |tasks: &[v1::Task]| values(tasks.iter().filter(own));
+        let completed = [list(&self.tasks.terminated_tasks), list(&self.tasks.completed_tasks)].concat();
         json!({
             "id": info.executor_id.value,
             "name": info.name(),
@@ -76,7 +73,7 @@ impl View<'_> {
             "directory": self.core.sandbox_of(&framework.value, &info.executor_id.value),
             "queued_tasks": list(&self.tasks.queued_tasks),
             "tasks": list(&self.tasks.launched_tasks),
-            "completed_tasks": [list(&self.tasks.terminated_tasks), list(&self.tasks.completed_tasks)].concat(),
+            "completed_tasks": completed,
         })
     }
 }
