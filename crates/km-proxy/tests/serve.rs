@@ -1,5 +1,7 @@
 //! A proxy against a scripted API server, in a network namespace of its own: needs root and nft.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
+
 use std::{
     io::Write,
     net::{Ipv4Addr, SocketAddr},

@@ -1,5 +1,7 @@
 //! The image store: what it loads, pulls, shares and removes, and what it says when it cannot.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
+
 use std::{
     io::Write,
     path::{Path, PathBuf},
