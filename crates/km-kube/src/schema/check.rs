@@ -2,6 +2,7 @@
 
 use super::{Shape, TypeRef};
 use crate::quantity::Quantity;
+use base64::Engine;
 use serde_json::Value;
 
 /// What does not fit the type, in the order of the object.
@@ -115,11 +116,7 @@ fn is_time(text: &str) -> bool {
 /// Standard alphabet with padding. Line breaks are allowed, as the decoder of Kubernetes allows them.
 fn is_base64(text: &str) -> bool {
     let bytes: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
-    let padding = bytes.iter().rev().take_while(|byte| **byte == b'=').count();
-    let body = &bytes[..bytes.len() - padding];
-    bytes.len() % 4 == 0
-        && padding <= 2
-        && body.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+    base64::engine::general_purpose::STANDARD.decode(bytes).is_ok()
 }
 
 fn describe(value: &Value) -> String {

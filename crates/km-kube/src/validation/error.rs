@@ -12,6 +12,7 @@ pub enum Reason {
     Duplicate,
     Forbidden,
     TooLong,
+    NotFound,
 }
 
 impl Reason {
@@ -25,6 +26,7 @@ impl Reason {
             Self::Duplicate => "FieldValueDuplicate",
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
+            Self::NotFound => "FieldValueNotFound",
         }
     }
 }
@@ -70,6 +72,10 @@ impl FieldError {
 
     pub(super) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self::new(field, Reason::Forbidden, with_detail("Forbidden".to_owned(), detail))
+    }
+
+    pub(super) fn not_found(field: impl Into<String>, value: &Value) -> Self {
+        Self::new(field, Reason::NotFound, format!("Not found: {}", shown(value)))
     }
 
     pub(super) fn too_long(field: impl Into<String>, most: usize) -> Self {

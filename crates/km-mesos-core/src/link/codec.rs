@@ -50,7 +50,7 @@ fn bytes_of<E: serde::de::Error>(text: &str) -> Result<Vec<u8>, E> {
 }
 
 /// `#[serde(with)]` for one Mesos message.
-pub(super) mod proto {
+pub(crate) mod proto {
     use super::*;
 
     pub fn serialize<S: Serializer>(message: &impl Message, serializer: S) -> Result<S::Ok, S::Error> {
@@ -63,7 +63,7 @@ pub(super) mod proto {
 }
 
 /// `#[serde(with)]` for a list of Mesos messages.
-pub(super) mod protos {
+pub(crate) mod protos {
     use super::*;
 
     pub fn serialize<S: Serializer>(messages: &[impl Message], serializer: S) -> Result<S::Ok, S::Error> {
@@ -76,7 +76,7 @@ pub(super) mod protos {
 }
 
 /// `#[serde(with)]` for a list of pairs of Mesos messages.
-pub(super) mod proto_pairs {
+pub(crate) mod proto_pairs {
     use super::*;
 
     pub fn serialize<S: Serializer, A: Message, B: Message>(
@@ -98,7 +98,7 @@ pub(super) mod proto_pairs {
 }
 
 /// `#[serde(with)]` for a Mesos message that may be absent.
-pub(super) mod optional_proto {
+pub(crate) mod optional_proto {
     use super::*;
 
     pub fn serialize<S: Serializer>(message: &Option<impl Message>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -116,7 +116,7 @@ pub(super) mod optional_proto {
 }
 
 /// `#[serde(with)]` for plain bytes.
-pub(super) mod bytes {
+pub(crate) mod bytes {
     use super::*;
 
     pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
@@ -129,7 +129,7 @@ pub(super) mod bytes {
 }
 
 /// `#[serde(with)]` for a task state, by its Mesos name.
-pub(super) mod task_state {
+pub(crate) mod task_state {
     use km_mesos_proto::v1::TaskState;
 
     use super::*;

@@ -12,7 +12,7 @@
 //! Records are JSON of these enums; Mesos messages inside them are base64 of their protobuf. Messages may be lost when
 //! the connection breaks and may be repeated after it: both sides treat them as idempotent, by task id and status uuid.
 
-mod codec;
+pub(crate) mod codec;
 
 use km_mesos_proto::v1;
 use serde::{Deserialize, Serialize};

@@ -54,3 +54,6 @@ pub fn from_value<M: Message>(value: &Value) -> Result<M, JsonError> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod round_trip_tests;
