@@ -30,12 +30,6 @@ macro_rules! ids {
                 &self.value
             }
         }
-
-        impl PartialEq<str> for v1::$id {
-            fn eq(&self, other: &str) -> bool {
-                self.value == other
-            }
-        }
     )+};
 }
 
