@@ -159,6 +159,8 @@ async fn connect(link: Arc<dyn Link>, agent: Agent, session: watch::Sender<Sessi
             }
             return;
         }
+        // An agent that hangs up on every subscription must not be called in a tight loop.
+        Delays::default().wait().await;
     }
 }
 

@@ -63,18 +63,15 @@ async fn attempt(api: &dyn Api, pod: &Pod, node: &str) -> Result<Pod, BindFailur
     // A server that ignores a Binding's annotations, or a pod that was made for this node.
     match while_unavailable("annotating a pod", || api.annotate(&key, &annotations)).await {
         Ok(()) => self::current(api, &key).await,
-        Err(error) => Err(BindFailure::Failed {
-            message: messages::ANNOTATION_UPDATE_FAILURE,
-            detail: error.to_string(),
-        }),
+        Err(error) => {
+            Err(BindFailure::Failed { message: messages::ANNOTATION_UPDATE_FAILURE, detail: error.to_string() })
+        }
     }
 }
 
 async fn current(api: &dyn Api, key: &PodKey) -> Result<Pod, BindFailure> {
-    let failed = |error: ApiError| BindFailure::Failed {
-        message: messages::CREATE_BINDING_FAILURE,
-        detail: error.to_string(),
-    };
+    let failed =
+        |error: ApiError| BindFailure::Failed { message: messages::CREATE_BINDING_FAILURE, detail: error.to_string() };
     let found = while_unavailable("reading a pod", || api.get_pod(key)).await.map_err(failed)?;
     let Some(pod) = found else {
         return Err(BindFailure::Gone("the pod is gone".into()));
@@ -92,8 +89,7 @@ enum Standing {
 
 /// Whether the pod may be run for this task on this node.
 fn judge(pod: &Pod, node: &str, annotations: &BTreeMap<String, String>) -> Result<Standing, BindFailure> {
-    let failed =
-        |detail: String| Err(BindFailure::Failed { message: messages::CREATE_BINDING_FAILURE, detail });
+    let failed = |detail: String| Err(BindFailure::Failed { message: messages::CREATE_BINDING_FAILURE, detail });
     if pod.metadata.deletion_timestamp.is_some() {
         return Err(BindFailure::Gone("the pod is being deleted".into()));
     }

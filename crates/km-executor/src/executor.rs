@@ -181,10 +181,13 @@ impl Executor {
     fn start(&self, task: String, pod: Pod, events: mpsc::UnboundedSender<Event>) {
         let report = move |report| {
             let task = task.clone();
-            tell(&events, match report {
-                Report::Running { status } => Event::Running { task, status },
-                Report::Ended { outcome } => Event::Ended { task, outcome },
-            });
+            tell(
+                &events,
+                match report {
+                    Report::Running { status } => Event::Running { task, status },
+                    Report::Ended { outcome } => Event::Ended { task, outcome },
+                },
+            );
         };
         self.table.insert(pod::spawn(self.shared.clone(), pod, report));
     }

@@ -8,7 +8,9 @@ use k8s_openapi::{
     api::{
         authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec},
         coordination::v1::Lease,
-        core::v1::{Binding, ConfigMap, Event, Node, NodeStatus, ObjectReference, Pod, PodStatus, Secret, ServiceAccount},
+        core::v1::{
+            Binding, ConfigMap, Event, Node, NodeStatus, ObjectReference, Pod, PodStatus, Secret, ServiceAccount,
+        },
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
@@ -152,8 +154,8 @@ impl Api for KubeApi {
         seconds: i64,
     ) -> Result<String, ApiError> {
         let request = TokenRequest {
-            spec: TokenRequestSpec {
-                audiences: audience.map(str::to_owned).into_iter().collect(),
+            spec: Some(TokenRequestSpec {
+                audiences: Some(audience.map(str::to_owned).into_iter().collect()),
                 expiration_seconds: Some(seconds),
                 bound_object_ref: Some(BoundObjectReference {
                     api_version: Some("v1".into()),
@@ -161,14 +163,15 @@ impl Api for KubeApi {
                     name: Some(key.name.clone()),
                     uid: Some(key.uid.clone()),
                 }),
-            },
+                ..Default::default()
+            }),
             ..Default::default()
         };
         let accounts: Resource<ServiceAccount> = Resource::namespaced(self.client.clone(), &key.namespace);
         let answer: TokenRequest =
             call(accounts.create_subresource("token", account, &PostParams::default(), &request)).await?;
-        let status = answer.status.ok_or_else(|| ApiError::Refused("the server issued no token".into()))?;
-        Ok(status.token)
+        let token = answer.status.and_then(|status| status.token);
+        token.ok_or_else(|| ApiError::Refused("the server issued no token".into()))
     }
 
     async fn record(&self, event: &Event) -> Result<(), ApiError> {
@@ -192,8 +195,7 @@ impl Api for KubeApi {
         match call(nodes.create(&PostParams::default(), node)).await {
             Err(ApiError::Conflict(_)) => {
                 let meta = &node.metadata;
-                let patch =
-                    Patch::Merge(json!({"metadata": {"labels": meta.labels, "annotations": meta.annotations}}));
+                let patch = Patch::Merge(json!({"metadata": {"labels": meta.labels, "annotations": meta.annotations}}));
                 call(nodes.patch(&name, &PatchParams::default(), &patch)).await
             }
             other => other,

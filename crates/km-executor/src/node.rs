@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{api::Api, retry::while_unavailable};
 
-pub use describe::{Description, NodeInfo};
+pub use describe::Description;
 pub use lease::lease;
 
 /// A lease says for 40 s that the node lives; it is renewed four times as often (Kubernetes' defaults).

@@ -22,10 +22,6 @@ impl Default for Delays {
 }
 
 impl Delays {
-    pub fn reset(&mut self) {
-        self.next = FIRST;
-    }
-
     pub async fn wait(&mut self) {
         let jitter = rand::rng().random_range(0.5..1.0);
         tokio::time::sleep(self.next.mul_f64(jitter)).await;

@@ -65,7 +65,8 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
     dirs.purge().await;
     fs::create_dir_all(&dirs.pods).with_context(|| format!("making {}", dirs.pods.display()))?;
     let runtime = open_runtime(&flags, &dirs, &agent_id).await?;
-    let parts = Parts { flags, api, link: Arc::new(client), runtime, listener, tls, ip, pods_dir: dirs.pods.clone(), period };
+    let parts =
+        Parts { flags, api, link: Arc::new(client), runtime, listener, tls, ip, pods_dir: dirs.pods.clone(), period };
     let address = parts.listener.local_addr()?;
     let task = tokio::spawn(async move {
         let result = run(parts, stop).await;
@@ -193,10 +194,8 @@ pub(crate) async fn run(parts: Parts, stop: CancellationToken) -> anyhow::Result
         http: probe_client()?,
         refresh: REFRESH,
     };
-    let settings = Settings {
-        suicide_timeout: flags.suicide_timeout,
-        shutdown_grace: parts.period.saturating_sub(FAREWELL),
-    };
+    let settings =
+        Settings { suicide_timeout: flags.suicide_timeout, shutdown_grace: parts.period.saturating_sub(FAREWELL) };
     let executor = Executor {
         shared: Arc::new(shared),
         tasks: Tasks::new(settings),

@@ -5,9 +5,9 @@
 mod follow;
 mod logs;
 mod select;
-mod tls;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::{sync::Arc, time::Duration};
 

@@ -28,11 +28,7 @@ pub async fn find(runtime: &dyn Runtime, pod: &Pod, dir: &Path, id: &str) -> Opt
 }
 
 fn exited(pod: &Pod, dir: &Path, status: &ContainerStatus) -> Event {
-    Event::Exited {
-        container: status.name.clone(),
-        attempt: status.attempt,
-        exit: of_status(pod, dir, status),
-    }
+    Event::Exited { container: status.name.clone(), attempt: status.attempt, exit: of_status(pod, dir, status) }
 }
 
 /// How an ended container ended.

@@ -40,9 +40,13 @@ pub struct Shared {
 /// What a pod tells the executor.
 #[derive(Debug)]
 pub enum Report {
-    Running { status: Box<PodStatus> },
+    Running {
+        status: Box<PodStatus>,
+    },
     /// Nothing of it is left and its last status is durable.
-    Ended { outcome: Outcome },
+    Ended {
+        outcome: Outcome,
+    },
 }
 
 /// From outside to a pod's task.
@@ -247,12 +251,9 @@ impl Actor {
                     Err(error) => Event::PullFailed { container, message: error.to_string() },
                 }
             }),
-            Action::PullImage { container, image } => self.answer(start::pull(
-                self.shared.clone(),
-                self.machine.pod().clone(),
-                container,
-                image,
-            )),
+            Action::PullImage { container, image } => {
+                self.answer(start::pull(self.shared.clone(), self.machine.pod().clone(), container, image))
+            }
             Action::StartContainer { container, attempt, image } => self.answer(start::start(
                 start::Request {
                     shared: self.shared.clone(),

@@ -87,7 +87,8 @@ async fn http_get(http: &reqwest::Client, target: &Target, get: &HTTPGetAction) 
     let (host, port) = (target.host(get.host.as_deref())?, target.port(&get.port)?);
     let path = get.path.as_deref().unwrap_or("/");
     let slash = if path.starts_with('/') { "" } else { "/" };
-    let mut request = http.get(format!("{scheme}://{host}:{port}{slash}{path}")).header("user-agent", "kube-probe/1.37");
+    let mut request =
+        http.get(format!("{scheme}://{host}:{port}{slash}{path}")).header("user-agent", "kube-probe/1.37");
     for header in get.http_headers.iter().flatten() {
         request = request.header(&header.name, &header.value);
     }

@@ -115,9 +115,11 @@ pub async fn start(request: Request, name: String, attempt: u32, image: String) 
             not_created(name, attempt, format!("image {image:?} was removed after it was found"))
         }
         Err(error) => match within(QUICK, runtime.container_status(&spec.id)).await {
-            Ok(status) if status.state == ContainerState::Exited => {
-                Event::StartFailed { container: name, attempt, failure: StartFailure::Run(cannot_run(&request, &status, &error)) }
-            }
+            Ok(status) if status.state == ContainerState::Exited => Event::StartFailed {
+                container: name,
+                attempt,
+                failure: StartFailure::Run(cannot_run(&request, &status, &error)),
+            },
             // It runs after all: the call lasted too long.
             Ok(status) if status.state == ContainerState::Running => Event::Started {
                 container: name,

@@ -24,37 +24,71 @@ pub use status::pod_status_result;
 pub enum Event {
     Launch(Box<v1::TaskInfo>),
     /// `grace`: the framework's kill policy.
-    Kill { task: String, grace: Option<Duration> },
+    Kill {
+        task: String,
+        grace: Option<Duration>,
+    },
     Message(Vec<u8>),
     /// The agent wants us to end, is away for too long, or the process is told to stop.
     Shutdown,
     /// Answer to [`Action::Bind`].
-    Bound { task: String, result: Result<Box<Pod>, BindFailure> },
+    Bound {
+        task: String,
+        result: Result<Box<Pod>, BindFailure>,
+    },
     /// From the watch of this node's pods.
     Pod(PodChange),
     /// The pod's phase became Running.
-    Running { task: String, status: Box<PodStatus> },
+    Running {
+        task: String,
+        status: Box<PodStatus>,
+    },
     /// The pod ended, nothing of it is left, and its last status is durable.
-    Ended { task: String, outcome: Outcome },
+    Ended {
+        task: String,
+        outcome: Outcome,
+    },
     Timer,
 }
 
 #[derive(Debug, PartialEq)]
 pub enum Action {
-    Bind { task: String, pod: Box<Pod> },
-    StartPod { task: String, pod: Box<Pod> },
-    UpdatePod { uid: String, pod: Box<Pod> },
+    Bind {
+        task: String,
+        pod: Box<Pod>,
+    },
+    StartPod {
+        task: String,
+        pod: Box<Pod>,
+    },
+    UpdatePod {
+        uid: String,
+        pod: Box<Pod>,
+    },
     /// `grace`: until SIGKILL; none: the pod's own.
-    StopPod { uid: String, cause: StopCause, grace: Option<Duration> },
+    StopPod {
+        uid: String,
+        cause: StopCause,
+        grace: Option<Duration>,
+    },
     /// To Mesos (uuid, time and ids are added on the way).
     Send(Box<v1::TaskStatus>),
     /// Delete the pod from the API server, then send the status, if there is one.
-    DeletePod { key: PodKey, then: Option<Box<v1::TaskStatus>> },
+    DeletePod {
+        key: PodKey,
+        then: Option<Box<v1::TaskStatus>>,
+    },
     /// Nobody can ask for that ended pod's logs any more.
-    ForgetPod { uid: String },
-    SetTimer { at: Duration },
+    ForgetPod {
+        uid: String,
+    },
+    SetTimer {
+        at: Duration,
+    },
     /// End the process; everything is stopped.
-    Exit { why: &'static str },
+    Exit {
+        why: &'static str,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -348,11 +382,8 @@ impl Tasks {
                 let known = |uid: &String| !uids.contains(uid);
                 // A pod that is still being bound need not be in the list yet.
                 let live = self.tasks.values().filter(|task| task.stage != Stage::Binding);
-                let gone: Vec<String> = live
-                    .map(|task| task.key.uid.clone())
-                    .chain(self.ended.keys().cloned())
-                    .filter(known)
-                    .collect();
+                let gone: Vec<String> =
+                    live.map(|task| task.key.uid.clone()).chain(self.ended.keys().cloned()).filter(known).collect();
                 for uid in gone {
                     self.pod_gone(&uid, out);
                 }

@@ -29,10 +29,7 @@ pub fn starting(task: &str, key: &PodKey) -> v1::TaskStatus {
 
 pub fn running(task: &str, key: &PodKey, pod: &PodStatus) -> v1::TaskStatus {
     let message = format!("{}{}", messages::POD_RUNNING_PREFIX, key.full_name());
-    v1::TaskStatus {
-        data: Some(pod_status_result(key, pod)),
-        ..status(task, TaskState::TaskRunning, &message)
-    }
+    v1::TaskStatus { data: Some(pod_status_result(key, pod)), ..status(task, TaskState::TaskRunning, &message) }
 }
 
 pub fn finished(task: &str) -> v1::TaskStatus {

@@ -28,7 +28,10 @@ pub type Tokens = BTreeMap<(String, String), (String, Instant)>;
 
 /// Whether a volume's files are ours to write (and so read-only for the pod).
 pub fn is_from_api(volume: &Volume) -> bool {
-    volume.config_map.is_some() || volume.secret.is_some() || volume.downward_api.is_some() || volume.projected.is_some()
+    volume.config_map.is_some()
+        || volume.secret.is_some()
+        || volume.downward_api.is_some()
+        || volume.projected.is_some()
 }
 
 pub struct Source<'a> {
@@ -133,10 +136,11 @@ impl Source<'_> {
         let seconds = wanted.expiration_seconds.unwrap_or(TOKEN_SECONDS);
         let audience = wanted.audience.as_deref();
         let call = || self.api.token(self.key, account, audience, seconds);
-        let token = while_unavailable("asking for a service account's token", call).await.map_err(|error| match error {
-            ApiError::NotFound => format!("the API server issues no tokens for service account {account:?}"),
-            other => format!("no token for service account {account:?}: {other}"),
-        })?;
+        let token =
+            while_unavailable("asking for a service account's token", call).await.map_err(|error| match error {
+                ApiError::NotFound => format!("the API server issues no tokens for service account {account:?}"),
+                other => format!("no token for service account {account:?}: {other}"),
+            })?;
         let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or_default()) * 4 / 5;
         tokens.insert(slot, (token.clone(), Instant::now() + lasts));
         file(wanted.path.clone(), None, mode, token.into_bytes())

@@ -115,9 +115,9 @@ impl Volumes {
     pub async fn remove(&self) -> Result<(), VolumeError> {
         let _turn = self.turn.lock().await;
         let root = self.dir.join("volumes");
-        tokio::task::spawn_blocking(move || remove_all(&root)).await.unwrap_or_else(|error| {
-            Err(VolumeError::Io { path: PathBuf::new(), source: io::Error::other(error) })
-        })
+        tokio::task::spawn_blocking(move || remove_all(&root))
+            .await
+            .unwrap_or_else(|error| Err(VolumeError::Io { path: PathBuf::new(), source: io::Error::other(error) }))
     }
 
     /// The mounts of a container. `env` is what `subPathExpr` may refer to.
