@@ -1,5 +1,7 @@
 //! The executor client against a scripted agent.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod server;
 
 use std::collections::HashMap;

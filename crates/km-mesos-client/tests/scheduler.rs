@@ -1,5 +1,7 @@
 //! The scheduler client against a scripted master.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod server;
 
 use std::{

@@ -9,7 +9,9 @@ macro_rules! ids {
         impl v1::$id {
             /// Wraps the text; whether it is a lawful identifier is for the receiver to judge.
             pub fn new(value: impl Into<String>) -> Self {
-                Self { value: value.into(), ..Default::default() }
+                let mut id = Self::default();
+                id.value = value.into();
+                id
             }
         }
 
