@@ -95,9 +95,17 @@ impl Api {
     async fn create_node(&self, node: &Node) -> Outcome {
         match within(self.nodes().create(&PostParams::default(), node)).await {
             // It is there: the watch shows it, and the core brings it in line.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(ApiReply::Done),
-            result => result.map(|_| ApiReply::Done),
+            Err(kube::Error::Api(status)) if status.code == 409 => return Ok(ApiReply::Done),
+            result => {
+                let written = result?.status.and_then(|status| status.conditions);
+                if written.is_some_and(|conditions| !conditions.is_empty()) {
+                    return Ok(ApiReply::Done);
+                }
+            }
         }
+        // This server takes a status by its own path only.
+        let name = node.metadata.name.as_deref().unwrap_or_default();
+        self.patch_node(name, json!({ "status": node.status }), true).await
     }
 
     async fn patch_node(&self, name: &str, mut patch: Value, status: bool) -> Outcome {
