@@ -3,6 +3,7 @@
 //! One cluster at a time: clusters share the machine's network and cgroups, and two cores.
 
 mod bad_input;
+mod docs;
 mod hello;
 mod images;
 mod kubectl;
