@@ -43,6 +43,9 @@ pub struct Flags {
     /// Which container runtime the nodes use.
     #[arg(long, value_name = "RUNTIME", default_value = "auto", value_parser = ["auto", "oci", "cri"])]
     runtime: String,
+    /// How services are made to answer: by nftables, or by a proxy in user space where there are none.
+    #[arg(long, value_name = "MODE", default_value = "auto", value_parser = ["auto", "nftables", "userspace"])]
+    proxy_mode: String,
     /// Leave the cluster running in the background; `km down` stops it.
     #[arg(long)]
     detach: bool,
