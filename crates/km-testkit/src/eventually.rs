@@ -18,7 +18,9 @@ pub fn eventually_within<T>(patience: Duration, what: &str, mut condition: impl 
     loop {
         match condition() {
             Ok(value) => return value,
-            Err(reason) if Instant::now() >= deadline => panic!("{what}: not within {} s: {reason}", patience.as_secs()),
+            Err(reason) if Instant::now() >= deadline => {
+                panic!("{what}: not within {} s: {reason}", patience.as_secs())
+            }
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }
     }

@@ -12,10 +12,19 @@ pub fn leftovers(data_dir: &Path) -> Vec<String> {
     found.extend(mounts.lines().filter(|line| line.contains(&place)).map(|line| format!("mount: {line}")));
     let links = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     let links = links.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    found.extend(links.filter(|name| name.starts_with("km-") || name.starts_with("kmv")).map(|name| format!("network link: {name}")));
+    found.extend(
+        links
+            .filter(|name| name.starts_with("km-") || name.starts_with("kmv"))
+            .map(|name| format!("network link: {name}")),
+    );
     let rules = Command::new("nft").args(["list", "tables"]).output();
     let rules = rules.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    found.extend(rules.lines().filter(|line| line.contains(" km-") || line.contains(" km_")).map(|line| format!("nftables: {line}")));
+    found.extend(
+        rules
+            .lines()
+            .filter(|line| line.contains(" km-") || line.contains(" km_"))
+            .map(|line| format!("nftables: {line}")),
+    );
     found.extend(cgroups());
     found
 }
@@ -37,5 +46,9 @@ fn cgroups() -> Vec<String> {
     let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
     let roots = hierarchies.map(|entry| entry.path()).chain([Path::new("/sys/fs/cgroup").to_owned()]);
     let agents = roots.flat_map(|root| fs::read_dir(root.join("km")).into_iter().flatten().flatten());
-    agents.map(|entry| entry.path()).filter(|path| path.is_dir()).map(|path| format!("cgroup: {}", path.display())).collect()
+    agents
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .map(|path| format!("cgroup: {}", path.display()))
+        .collect()
 }

@@ -23,7 +23,12 @@ fn a_framework_of_nothing_but_curl_runs_a_task() {
     master.arg("mesos-master").arg(format!("--port={port}")).arg("--work-dir").arg(place("master"));
     let _master = Process::start(&mut master, &place("master.log"));
     let mut agent = Command::new(km());
-    agent.arg("mesos-agent").arg(format!("--master=127.0.0.1:{port}")).arg("--port=0").arg("--work-dir").arg(place("agent"));
+    agent
+        .arg("mesos-agent")
+        .arg(format!("--master=127.0.0.1:{port}"))
+        .arg("--port=0")
+        .arg("--work-dir")
+        .arg(place("agent"));
     agent.arg("--resources=cpus:2;mem:1024");
     let mut agent = Process::start(&mut agent, &place("agent.log"));
     eventually("the agent is registered", || match hello::get(&format!("http://127.0.0.1:{port}/slaves"))? {

@@ -94,15 +94,28 @@ pub fn invariant_live_tasks_are_bound_pods(mesos_port: &u16, kubectl: &Kubectl) 
     eventually("live tasks are the bound pods", || {
         let state = get(&format!("http://127.0.0.1:{mesos_port}/master/tasks?limit=1000"))?;
         let state: Value = serde_json::from_str(&state).map_err(|error| error.to_string())?;
-        let live = |task: &&Value| matches!(task["state"].as_str(), Some("TASK_STAGING" | "TASK_STARTING" | "TASK_RUNNING" | "TASK_KILLING"));
-        let tasks: Vec<String> =
-            state["tasks"].as_array().into_iter().flatten().filter(live).filter_map(|task| task["id"].as_str()).map(str::to_owned).collect();
+        let live = |task: &&Value| {
+            matches!(task["state"].as_str(), Some("TASK_STAGING" | "TASK_STARTING" | "TASK_RUNNING" | "TASK_KILLING"))
+        };
+        let tasks: Vec<String> = state["tasks"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(live)
+            .filter_map(|task| task["id"].as_str())
+            .map(str::to_owned)
+            .collect();
         let list = kubectl.json("get pods -A")?;
         let bound = |pod: &&Value| {
             let phase = pod.pointer("/status/phase").and_then(Value::as_str);
             pod.pointer("/spec/nodeName").is_some() && !matches!(phase, Some("Succeeded" | "Failed"))
         };
-        let task_of = |pod: &Value| pod.pointer("/metadata/annotations/k8s.mesosphere.io~1taskId").and_then(Value::as_str).unwrap_or("none").to_owned();
+        let task_of = |pod: &Value| {
+            pod.pointer("/metadata/annotations/k8s.mesosphere.io~1taskId")
+                .and_then(Value::as_str)
+                .unwrap_or("none")
+                .to_owned()
+        };
         let pods: Vec<String> = list["items"].as_array().into_iter().flatten().filter(bound).map(task_of).collect();
         let as_set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
         if as_set(&tasks) == as_set(&pods) && tasks.len() == pods.len() {

@@ -108,7 +108,8 @@ fn registry(folder: &Path, port: u16) -> Process {
         storage.display()
     );
     fs::write(&config, text).unwrap();
-    let process = Process::start(Command::new("docker-registry").arg("serve").arg(&config), &folder.join("registry.log"));
+    let process =
+        Process::start(Command::new("docker-registry").arg("serve").arg(&config), &folder.join("registry.log"));
     eventually("the registry answers", || crate::hello::get(&format!("http://127.0.0.1:{port}/v2/")));
     process
 }

@@ -22,8 +22,13 @@ fn stock_kubectl_works() {
 
 fn discovery(kubectl: &Kubectl) {
     let resources = kubectl.run("api-resources");
-    for (name, short, kind) in [("pods", "po", "Pod"), ("deployments", "deploy", "Deployment"), ("endpointslices", "", "EndpointSlice")] {
-        let line = resources.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap_or_else(|| panic!("{name}: {resources}"));
+    for (name, short, kind) in
+        [("pods", "po", "Pod"), ("deployments", "deploy", "Deployment"), ("endpointslices", "", "EndpointSlice")]
+    {
+        let line = resources
+            .lines()
+            .find(|line| line.starts_with(&format!("{name} ")))
+            .unwrap_or_else(|| panic!("{name}: {resources}"));
         assert!(line.contains(short) && line.ends_with(kind), "{line}");
     }
     assert!(kubectl.run("version").contains("Server Version: v1.37"));
@@ -36,7 +41,13 @@ fn get(kubectl: &Kubectl) {
     for column in ["NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP", "NODE"] {
         assert!(table.lines().next().unwrap_or("").contains(column), "{table}");
     }
-    assert_eq!(table.lines().filter(|line| line.contains("1/1") && line.contains("Running") && line.contains("agent-1")).count(), 4);
+    assert_eq!(
+        table
+            .lines()
+            .filter(|line| line.contains("1/1") && line.contains("Running") && line.contains("agent-1"))
+            .count(),
+        4
+    );
     assert_eq!(kubectl.run("get pods -l app!=hello -o name"), "");
     assert_eq!(kubectl.run("get pods --field-selector status.phase=Running -o name").lines().count(), 4);
     assert!(kubectl.run("get deployment hello -o yaml").contains("kind: Deployment"));
@@ -96,16 +107,19 @@ fn rollout(kubectl: &Kubectl) {
     kubectl.run("rollout undo deployment hello");
     kubectl.run("rollout status deployment hello --timeout=90s");
     kubectl.run("wait --for=condition=Available deployment/hello --timeout=60s");
-    let value = kubectl.run("get deployment hello -o jsonpath={.spec.template.spec.containers[0].env[?(@.name=='EXTRA')].value}");
+    let value = kubectl
+        .run("get deployment hello -o jsonpath={.spec.template.spec.containers[0].env[?(@.name=='EXTRA')].value}");
     assert_eq!(value, "1");
 }
 
 fn delete(kubectl: &Kubectl) {
     let pod = kubectl.run("get pods -l app=hello -o jsonpath={.items[0].metadata.name}");
     kubectl.run(&format!("delete pod {pod} --force --grace-period=0"));
-    eventually("the replica set makes another pod", || match kubectl.run("get pods -l app=hello --field-selector status.phase=Running -o name") {
-        list if list.lines().count() == 4 && !list.contains(&pod) => Ok(()),
-        list => Err(list),
+    eventually("the replica set makes another pod", || {
+        match kubectl.run("get pods -l app=hello --field-selector status.phase=Running -o name") {
+            list if list.lines().count() == 4 && !list.contains(&pod) => Ok(()),
+            list => Err(list),
+        }
     });
     kubectl.run("delete deployment hello --cascade=foreground --timeout=90s");
     eventually("all pods are gone", || match kubectl.run("get pods -l app=hello -o name").as_str() {

@@ -83,19 +83,24 @@ fn exit_codes_and_reasons(kubectl: &Kubectl) {
 
 fn init_containers_run_first_and_in_order(kubectl: &Kubectl) {
     let init = |name: &str| {
-        format!("  - name: {name}\n    image: {BUSYBOX}\n    command: [sh, -c, 'echo {name} >> /data/order']\n    volumeMounts: [{{name: d, mountPath: /data}}]\n")
+        format!(
+            "  - name: {name}\n    image: {BUSYBOX}\n    command: [sh, -c, 'echo {name} >> /data/order']\n    volumeMounts: [{{name: d, mountPath: /data}}]\n"
+        )
     };
-    let spec = format!("  volumes: [{{name: d, emptyDir: {{}}}}]\n  initContainers:\n{}{}", init("first"), init("second"));
+    let spec =
+        format!("  volumes: [{{name: d, emptyDir: {{}}}}]\n  initContainers:\n{}{}", init("first"), init("second"));
     kubectl.apply(&pod("ordered", "cat /data/order", "    volumeMounts: [{name: d, mountPath: /data}]\n", &spec));
     ends(kubectl, "ordered", "Succeeded");
     assert_eq!(kubectl.run("logs ordered"), "first\nsecond\n");
 }
 
 fn a_failing_container_restarts_with_back_off(kubectl: &Kubectl) {
-    let manifest = pod("crashing", "echo attempt; exit 1", "", "").replace("restartPolicy: Never", "restartPolicy: Always");
+    let manifest =
+        pod("crashing", "echo attempt; exit 1", "", "").replace("restartPolicy: Never", "restartPolicy: Always");
     kubectl.apply(&manifest);
     eventually("the container waits in CrashLoopBackOff after a restart", || {
-        let reason = kubectl.try_run("get pod crashing -o jsonpath={.status.containerStatuses[0].state.waiting.reason}")?;
+        let reason =
+            kubectl.try_run("get pod crashing -o jsonpath={.status.containerStatuses[0].state.waiting.reason}")?;
         let restarts = kubectl.try_run("get pod crashing -o jsonpath={.status.containerStatuses[0].restartCount}")?;
         if reason == "CrashLoopBackOff" && restarts != "0" { Ok(()) } else { Err(format!("{reason} {restarts}")) }
     });
@@ -124,7 +129,9 @@ fn a_memory_hog_is_killed_and_says_so(kubectl: &Kubectl) {
 }
 
 fn two_containers_share_the_network(kubectl: &Kubectl) {
-    let second = format!("  - name: server\n    image: {BUSYBOX}\n    command: [sh, -c, 'mkdir /w; echo shared-net > /w/index.html; httpd -f -p 8099 -h /w']\n    resources: {{requests: {{cpu: 10m, memory: 32Mi}}}}\n");
+    let second = format!(
+        "  - name: server\n    image: {BUSYBOX}\n    command: [sh, -c, 'mkdir /w; echo shared-net > /w/index.html; httpd -f -p 8099 -h /w']\n    resources: {{requests: {{cpu: 10m, memory: 32Mi}}}}\n"
+    );
     let script = "until wget -q -O - http://127.0.0.1:8099/; do sleep 0.2; done; sleep 1000";
     kubectl.apply(&pod("pair", script, &second, ""));
     eventually("the first container reads from the second", || match kubectl.try_run("logs pair -c main")? {

@@ -73,7 +73,9 @@ fn nodes(kubectl: &Kubectl) -> BTreeSet<String> {
 }
 
 fn containers(kubectl: &Kubectl) -> BTreeSet<String> {
-    let id = |pod: &Value| pod.pointer("/status/containerStatuses/0/containerID").and_then(Value::as_str).unwrap_or("none").to_owned();
+    let id = |pod: &Value| {
+        pod.pointer("/status/containerStatuses/0/containerID").and_then(Value::as_str).unwrap_or("none").to_owned()
+    };
     pods(kubectl).iter().map(id).collect()
 }
 

@@ -28,7 +28,8 @@ impl Stage {
     /// Starts Mesos, the API server, the controllers and the scheduler, and waits until both agents are nodes.
     pub fn set() -> Self {
         let folder = tempfile::Builder::new().prefix("km-peer-").tempdir().unwrap();
-        let mesos = PathBuf::from(std::env::var_os("KM_TEST_MESOS").expect("KM_TEST_MESOS is not set: run `cargo xtask test`"));
+        let mesos =
+            PathBuf::from(std::env::var_os("KM_TEST_MESOS").expect("KM_TEST_MESOS is not set: run `cargo xtask test`"));
         let mesos_port = free_ports(1 + AGENTS);
         let data = folder.path().join("apiserver");
         let api_port = free_port();
@@ -40,12 +41,10 @@ impl Stage {
         let kubeconfig = data.join("admin.kubeconfig");
         let kubectl = Kubectl::new(&kubeconfig);
         eventually("the API server is ready", || kubectl.try_run("get --raw /readyz"));
-        let controllers = role(
-            folder.path(),
-            "controller-manager",
-            &[&format!("--kubeconfig={}", kubeconfig.display()), "--port=0"],
-        );
-        let mut stage = Self { folder, mesos, mesos_port, scheduler: None, _others: vec![controllers, apiserver], kubectl };
+        let controllers =
+            role(folder.path(), "controller-manager", &[&format!("--kubeconfig={}", kubeconfig.display()), "--port=0"]);
+        let mut stage =
+            Self { folder, mesos, mesos_port, scheduler: None, _others: vec![controllers, apiserver], kubectl };
         let agent_resources = "cpus:4;mem:4096;disk:10240;ports:[31{n}00-31{n}99]";
         stage.mesos(&format!(
             "up --agents {AGENTS} --port {mesos_port} --resources {agent_resources} --agent-flag hostname=agent-{{n}} \
@@ -60,7 +59,8 @@ impl Stage {
     #[track_caller]
     pub fn mesos(&self, line: &str) {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let script = std::env::var_os("KM_TEST_REAL_MESOS").expect("KM_TEST_REAL_MESOS is not set: run `cargo xtask test`");
+        let script =
+            std::env::var_os("KM_TEST_REAL_MESOS").expect("KM_TEST_REAL_MESOS is not set: run `cargo xtask test`");
         let mut command = Command::new(script);
         command.arg(verb).arg(&self.mesos).args(rest.split_whitespace()).stdin(Stdio::null());
         let output = command.output().unwrap();
@@ -76,7 +76,10 @@ impl Stage {
             flag("mesos-master", &format!("127.0.0.1:{}", self.mesos_port)),
             "--port=0".to_owned(),
             flag("minion-flag", &format!("--executor-arg=--root-dir={}", self.folder.path().join("kubelet").display())),
-            flag("minion-flag", &format!("--executor-arg=--image-root={}", self.folder.path().join("images").display())),
+            flag(
+                "minion-flag",
+                &format!("--executor-arg=--image-root={}", self.folder.path().join("images").display()),
+            ),
             flag("minion-flag", &"--executor-arg=--port=0"),
         ];
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -102,8 +105,13 @@ impl Stage {
             let slaves = json(&format!("http://127.0.0.1:{}/slaves", self.mesos_port))?;
             let active = slaves["slaves"].as_array().into_iter().flatten().filter(|one| one["active"] == true).count();
             let frameworks = json(&format!("http://127.0.0.1:{}/frameworks", self.mesos_port))?;
-            let connected = frameworks["frameworks"].as_array().into_iter().flatten().any(|one| one["connected"] == true);
-            if active == usize::from(AGENTS) && connected { Ok(()) } else { Err(format!("{active} active, framework {connected}")) }
+            let connected =
+                frameworks["frameworks"].as_array().into_iter().flatten().any(|one| one["connected"] == true);
+            if active == usize::from(AGENTS) && connected {
+                Ok(())
+            } else {
+                Err(format!("{active} active, framework {connected}"))
+            }
         });
         eventually("all agents are ready nodes", || {
             let nodes = self.kubectl.try_run("get nodes")?;
@@ -124,8 +132,14 @@ impl Stage {
                 let phase = pod.pointer("/status/phase").and_then(Value::as_str);
                 pod.pointer("/spec/nodeName").is_some() && !matches!(phase, Some("Succeeded" | "Failed"))
             };
-            let task_of = |pod: &'_ Value| pod.pointer("/metadata/annotations/k8s.mesosphere.io~1taskId").and_then(Value::as_str).unwrap_or("none").to_owned();
-            let pods: BTreeSet<String> = pods["items"].as_array().into_iter().flatten().filter(bound).map(task_of).collect();
+            let task_of = |pod: &'_ Value| {
+                pod.pointer("/metadata/annotations/k8s.mesosphere.io~1taskId")
+                    .and_then(Value::as_str)
+                    .unwrap_or("none")
+                    .to_owned()
+            };
+            let pods: BTreeSet<String> =
+                pods["items"].as_array().into_iter().flatten().filter(bound).map(task_of).collect();
             let pods: BTreeSet<&str> = pods.iter().map(String::as_str).collect();
             if tasks == pods { Ok(()) } else { Err(format!("tasks {tasks:?}, pods {pods:?}")) }
         });
@@ -141,7 +155,10 @@ impl Stage {
         }
         // The framework outlives its scheduler on purpose; its operator tears it down.
         let teardown = format!("http://127.0.0.1:{master}/master/teardown");
-        let output = Command::new("curl").args(["-sS", "--fail", "-d", &format!("frameworkId={id}"), &teardown]).output().unwrap();
+        let output = Command::new("curl")
+            .args(["-sS", "--fail", "-d", &format!("frameworkId={id}"), &teardown])
+            .output()
+            .unwrap();
         assert!(output.status.success(), "teardown: {}", text(&output.stderr));
         let kubelet = self.folder.path().join("kubelet");
         eventually("the executors have ended and left nothing", || {
@@ -178,7 +195,10 @@ fn role(folder: &Path, name: &str, words: &[&str]) -> Process {
 /// The first of some ports in a row that are all free at this moment.
 fn free_ports(count: u16) -> u16 {
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    (0..100).map(|_| free_port()).find(|first| (0..count).all(|more| first.checked_add(more).is_some_and(free))).expect("free ports in a row")
+    (0..100)
+        .map(|_| free_port())
+        .find(|first| (0..count).all(|more| first.checked_add(more).is_some_and(free)))
+        .expect("free ports in a row")
 }
 
 pub fn get(url: &str) -> Result<String, String> {
