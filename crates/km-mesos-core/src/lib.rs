@@ -1,3 +1,4 @@
 //! The embedded Mesos master, allocator and agent as state machines. No IO.
 
+pub mod agent;
 pub mod link;

@@ -1,0 +1,207 @@
+//! One POST to a Mesos server: redirects followed, failures told apart, repeated while that helps and time is left.
+
+use std::{fmt, future::Future, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use reqwest::{
+    Response, StatusCode,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION},
+};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::{Authority, ClientError, Encoding, backoff::Backoff, redirect};
+
+/// Names the subscription that a scheduler's call belongs to.
+pub(crate) const STREAM_ID: HeaderName = HeaderName::from_static("mesos-stream-id");
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_REDIRECTS: usize = 5;
+/// Error texts are sentences; more than this isn't one.
+const MAX_ERROR_BODY: usize = 64 * 1024;
+
+/// A principal and its secret, sent as HTTP basic authentication.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Who calls.
+    pub principal: String,
+    /// The proof.
+    pub secret: String,
+}
+
+impl fmt::Debug for Credentials {
+    /// Without the secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
+
+impl Credentials {
+    pub(crate) fn authorization(&self) -> String {
+        format!("Basic {}", STANDARD.encode(format!("{}:{}", self.principal, self.secret)))
+    }
+}
+
+/// An HTTP/1.1 client. A stream occupies its connection, so other calls go over others.
+#[derive(Clone, Debug)]
+pub(crate) struct Http {
+    client: reqwest::Client,
+    authorization: Option<HeaderValue>,
+}
+
+/// What is posted.
+#[derive(Clone, Debug)]
+pub(crate) struct Post {
+    pub path: &'static str,
+    pub encoding: Encoding,
+    pub body: Bytes,
+    pub stream_id: Option<HeaderValue>,
+}
+
+/// How long to try, and how to wait between attempts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub deadline: Duration,
+    pub backoff_base: Duration,
+    pub backoff_cap: Duration,
+}
+
+impl Http {
+    /// `authorization` is the whole value of the header.
+    pub fn new(authorization: Option<String>) -> Result<Self, ClientError> {
+        let setup = |reason: String| ClientError::Setup(reason);
+        let mut header = authorization.map(HeaderValue::try_from).transpose().map_err(|e| setup(e.to_string()))?;
+        if let Some(value) = &mut header {
+            value.set_sensitive(true);
+        }
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(no_tls()?)
+            .http1_only()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_keepalive(Duration::from_secs(15))
+            .build()
+            .map_err(|error| setup(describe(&error)))?;
+        Ok(Self { client, authorization: header })
+    }
+
+    /// Posts to `server`, or where it redirects to. The answer is a success; its body is still to be read.
+    pub async fn post(&self, server: &Authority, post: &Post) -> Result<(Authority, Response), ClientError> {
+        let mut server = server.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let response = self.request(&server, post).send().await.map_err(|error| failure(&server, &error))?;
+            match response.status() {
+                status if status.is_success() => return Ok((server, response)),
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => {
+                    server = redirected(&server, &response)?;
+                }
+                status => {
+                    let body = error_body(response).await;
+                    return Err(ClientError::Status { server, status: status.as_u16(), body });
+                }
+            }
+        }
+        Err(ClientError::Redirect { server, reason: format!("more than {MAX_REDIRECTS} redirects") })
+    }
+
+    fn request(&self, server: &Authority, post: &Post) -> reqwest::RequestBuilder {
+        let mut request = self
+            .client
+            .post(format!("http://{server}{}", post.path))
+            .header(CONTENT_TYPE, post.encoding.content_type())
+            .header(ACCEPT, post.encoding.content_type())
+            .body(post.body.clone());
+        if let Some(stream_id) = &post.stream_id {
+            request = request.header(STREAM_ID, stream_id);
+        }
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        request
+    }
+}
+
+/// Repeats `attempt`, which is told its number from 0, until it succeeds, fails for good, or time is up.
+/// `repeatable`: a second attempt does no harm even if the first had its effect.
+pub(crate) async fn persist<T, F>(
+    patience: Patience,
+    repeatable: bool,
+    mut attempt: impl FnMut(usize) -> F,
+) -> Result<T, ClientError>
+where
+    F: Future<Output = Result<T, ClientError>>,
+{
+    let end = Instant::now() + patience.deadline;
+    let mut backoff = Backoff::new(patience.backoff_base, patience.backoff_cap);
+    let after = patience.deadline;
+    for number in 0.. {
+        let error = match timeout_at(end, attempt(number)).await {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) if is_worth_repeating(&error, repeatable) => error,
+            Ok(Err(error)) => return Err(error),
+            Err(_) => break,
+        };
+        let wait = backoff.next(rand::random());
+        tracing::debug!(%error, number, ?wait, "Mesos call failed, trying again");
+        if Instant::now() + wait >= end {
+            return Err(ClientError::Deadline { after, last: Some(Box::new(error)) });
+        }
+        sleep(wait).await;
+    }
+    Err(ClientError::Deadline { after, last: None })
+}
+
+fn is_worth_repeating(error: &ClientError, repeatable: bool) -> bool {
+    match error {
+        // Not arrived, or arrived where nobody leads yet.
+        ClientError::Connect { .. } | ClientError::Redirect { .. } | ClientError::AddressFile { .. } => true,
+        ClientError::Status { status, .. } => *status == StatusCode::SERVICE_UNAVAILABLE.as_u16(),
+        ClientError::Interrupted { .. } | ClientError::Closed => repeatable,
+        _ => false,
+    }
+}
+
+fn redirected(server: &Authority, response: &Response) -> Result<Authority, ClientError> {
+    let nowhere = |reason: String| ClientError::Redirect { server: server.clone(), reason };
+    let location = response.headers().get(LOCATION).ok_or_else(|| nowhere("no Location header".to_owned()))?;
+    let location = location.to_str().map_err(|error| nowhere(error.to_string()))?;
+    let target = redirect::target(location).map_err(|error| nowhere(error.to_string()))?;
+    target.ok_or_else(|| nowhere(format!("the Location '{location}' names no server")))
+}
+
+async fn error_body(mut response: Response) -> String {
+    let mut body = Vec::new();
+    // A text cut short by the connection's end still says more than none.
+    while let Ok(Some(chunk)) = response.chunk().await {
+        body.extend_from_slice(&chunk);
+        if body.len() >= MAX_ERROR_BODY {
+            body.truncate(MAX_ERROR_BODY);
+            break;
+        }
+    }
+    String::from_utf8_lossy(&body).trim().to_owned()
+}
+
+pub(crate) fn failure(server: &Authority, error: &reqwest::Error) -> ClientError {
+    let (server, reason) = (server.clone(), describe(error));
+    match error.is_connect() {
+        true => ClientError::Connect { server, reason },
+        false => ClientError::Interrupted { server, reason },
+    }
+}
+
+/// An error with its causes, which is where the system's words stand.
+fn describe(error: &reqwest::Error) -> String {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Only http is spoken; an empty trust store spares reading the system's at each start.
+fn no_tls() -> Result<rustls::ClientConfig, ClientError> {
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| ClientError::Setup(error.to_string()))?;
+    Ok(config.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
+}

@@ -1,0 +1,151 @@
+//! Procurement: which of the offered resources a task takes.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::PodSpec;
+use km_mesos_proto::v1;
+use thiserror::Error;
+
+use crate::{
+    fixed::{memory_to_mesos, scalar, thousandths},
+    ports::{PortEntry, PortError, PortStrategy, map_ports, offered_ports},
+    roles,
+};
+
+/// What a task needs, in thousandths of the Mesos unit (`cpus`: cores, `mem` and `disk`: megabytes).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Want {
+    pub scalars: BTreeMap<String, i64>,
+}
+
+impl Want {
+    /// Milli-CPUs and bytes, the latter rounded up to what Mesos can count.
+    pub fn new(milli_cpu: i64, memory_bytes: i64) -> Self {
+        let amounts = [("cpus", milli_cpu), ("mem", memory_to_mesos(memory_bytes))];
+        let scalars = amounts.into_iter().filter(|(_, amount)| *amount > 0);
+        Self { scalars: scalars.map(|(name, amount)| (name.to_owned(), amount)).collect() }
+    }
+}
+
+/// What a task got.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Procured {
+    /// Ready for `TaskInfo.resources`: copies of the offered resources with less in them.
+    pub resources: Vec<v1::Resource>,
+    pub ports: Vec<PortEntry>,
+}
+
+/// Why an offer doesn't do.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ProcurementError {
+    #[error("not enough {0} offered")]
+    Insufficient(String),
+    #[error(transparent)]
+    Ports(#[from] PortError),
+}
+
+/// Takes what a pod needs out of `offered`, or leaves `offered` as it was.
+pub fn procure(
+    offered: &mut Vec<v1::Resource>,
+    want: &Want,
+    spec: &PodSpec,
+    allowed: &[String],
+    strategy: PortStrategy,
+) -> Result<Procured, ProcurementError> {
+    let mut left = offered.clone();
+    let mut resources = Vec::new();
+    for (name, amount) in &want.scalars {
+        let taken = take_scalar(&mut left, name, *amount, allowed);
+        resources.extend(taken.ok_or_else(|| ProcurementError::Insufficient(name.clone()))?);
+    }
+    let ports = map_ports(spec, &offered_ports(&left), allowed, strategy)?;
+    resources.extend(take_ports(&mut left, &ports));
+    *offered = left;
+    Ok(Procured { resources, ports })
+}
+
+/// Takes `want` thousandths of the scalar `name`, roles in the order of `allowed` and offers in theirs, from several
+/// resources where one is not enough. Takes nothing when all of them together are not enough.
+pub fn take_scalar(
+    offered: &mut Vec<v1::Resource>,
+    name: &str,
+    want: i64,
+    allowed: &[String],
+) -> Option<Vec<v1::Resource>> {
+    let mut taken = Vec::new();
+    let mut open = want;
+    let mut amounts: Vec<i64> = offered.iter().map(amount).collect();
+    for role in allowed {
+        for (resource, left) in offered.iter().zip(&mut amounts) {
+            if open == 0 {
+                break;
+            }
+            if resource.name != name || !is_plain(resource) || roles::of_resource(resource) != role || *left == 0 {
+                continue;
+            }
+            let part = open.min(*left);
+            *left -= part;
+            open -= part;
+            taken.push(v1::Resource { scalar: Some(scalar(part)), ..resource.clone() });
+        }
+    }
+    if open > 0 {
+        return None;
+    }
+    let mut amounts = amounts.into_iter();
+    offered.retain_mut(|resource| {
+        let left = amounts.next().unwrap_or_default();
+        if resource.scalar.is_some() {
+            resource.scalar = Some(scalar(left));
+        }
+        resource.scalar.is_none() || left > 0
+    });
+    Some(taken)
+}
+
+fn amount(resource: &v1::Resource) -> i64 {
+    resource.scalar.as_ref().map_or(0, |scalar| thousandths(scalar.value)).max(0)
+}
+
+/// Whether any task may simply use it: no persistent volume, not shared, not revocable.
+fn is_plain(resource: &v1::Resource) -> bool {
+    let volume = resource.disk.as_ref().is_some_and(|disk| disk.persistence.is_some() || disk.source.is_some());
+    !volume && resource.shared.is_none() && resource.revocable.is_none()
+}
+
+/// Takes the mapped ports out of the offered ranges. A port that two protocols share is taken once.
+fn take_ports(offered: &mut Vec<v1::Resource>, entries: &[PortEntry]) -> Vec<v1::Resource> {
+    let mut taken: Vec<v1::Resource> = Vec::new();
+    for resource in offered.iter_mut().filter(|resource| resource.name == "ports") {
+        let role = roles::of_resource(resource).to_owned();
+        let Some(ranges) = &mut resource.ranges else { continue };
+        let mut mine: Vec<u64> = entries
+            .iter()
+            .filter(|entry| entry.role == role)
+            .map(|entry| u64::from(entry.host_port))
+            .filter(|port| ranges.range.iter().any(|range| (range.begin..=range.end).contains(port)))
+            .collect();
+        mine.sort_unstable();
+        mine.dedup();
+        if mine.is_empty() {
+            continue;
+        }
+        for port in &mine {
+            ranges.range = ranges.range.iter().flat_map(|range| without(*range, *port)).collect();
+        }
+        let own = mine.iter().map(|port| v1::value::Range { begin: *port, end: *port }).collect();
+        taken.push(v1::Resource { ranges: Some(v1::value::Ranges { range: own }), ..resource.clone() });
+    }
+    offered.retain(|resource| resource.ranges.as_ref().is_none_or(|ranges| !ranges.range.is_empty()));
+    taken
+}
+
+/// A range without one port.
+fn without(range: v1::value::Range, port: u64) -> Vec<v1::value::Range> {
+    if !(range.begin..=range.end).contains(&port) {
+        return vec![range];
+    }
+    let below = (range.begin < port).then(|| v1::value::Range { begin: range.begin, end: port - 1 });
+    let above = (port < range.end).then(|| v1::value::Range { begin: port + 1, end: range.end });
+    below.into_iter().chain(above).collect()
+}

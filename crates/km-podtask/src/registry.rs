@@ -1,0 +1,172 @@
+//! All tasks, and the state machine that status updates drive.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use km_mesos_proto::v1::TaskState;
+use thiserror::Error;
+
+use crate::task::{PodKey, State, Task};
+
+/// So many finished tasks are remembered; the oldest make room.
+pub const FINISHED_HISTORY: usize = 1024;
+
+/// Why a task can't be registered.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RegistryError {
+    #[error("task {0} is registered already")]
+    DuplicateId(String),
+    #[error("pod {0} has a task already")]
+    DuplicatePod(PodKey),
+}
+
+/// What a status update did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transition {
+    /// The task after the update (as it was, when the update removed it); none when it is unknown.
+    pub task: Option<Task>,
+    /// Its state before the update.
+    pub before: Option<State>,
+    /// Whether the update took it out of the registry.
+    pub removed: bool,
+    /// Whether it is the first word of the binding.
+    pub newly_bound: bool,
+}
+
+/// Tasks by id and by pod.
+#[derive(Default)]
+pub struct Registry {
+    tasks: BTreeMap<String, Task>,
+    by_pod: BTreeMap<PodKey, String>,
+    finished: VecDeque<String>,
+}
+
+impl Registry {
+    pub fn register(&mut self, task: Task) -> Result<(), RegistryError> {
+        if self.tasks.contains_key(&task.id) {
+            return Err(RegistryError::DuplicateId(task.id));
+        }
+        if self.by_pod.contains_key(&task.pod) {
+            return Err(RegistryError::DuplicatePod(task.pod));
+        }
+        self.by_pod.insert(task.pod.clone(), task.id.clone());
+        self.tasks.insert(task.id.clone(), task);
+        Ok(())
+    }
+
+    /// Forgets a task. An unknown one is fine.
+    pub fn unregister(&mut self, id: &str) -> Option<Task> {
+        let task = self.tasks.remove(id)?;
+        if self.by_pod.get(&task.pod).is_some_and(|current| current == id) {
+            self.by_pod.remove(&task.pod);
+        }
+        Some(task)
+    }
+
+    pub fn get(&self, id: &str) -> Option<&Task> {
+        self.tasks.get(id)
+    }
+
+    /// Changes flags, times and place of a task. State changes only by [`Registry::update_status`].
+    pub fn amend(&mut self, id: &str, change: impl FnOnce(&mut Task)) {
+        if let Some(task) = self.tasks.get_mut(id) {
+            let state = task.state;
+            change(task);
+            task.state = state;
+        }
+    }
+
+    /// The live task of a pod.
+    pub fn of_pod(&self, pod: &PodKey) -> Option<&Task> {
+        self.by_pod.get(pod).and_then(|id| self.tasks.get(id))
+    }
+
+    /// All tasks ordered by id.
+    pub fn iter(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values()
+    }
+
+    /// All that didn't finish, ordered by id.
+    pub fn live(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values().filter(|task| task.state != State::Finished)
+    }
+
+    pub fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// Applies a status update.
+    ///
+    /// | update | pending | running | finished |
+    /// |---|---|---|---|
+    /// | STAGING | – | – | – |
+    /// | STARTING | bound | – | – |
+    /// | RUNNING | running | – | – |
+    /// | KILLING | – | – | – |
+    /// | UNREACHABLE, UNKNOWN | unreachable | unreachable | – |
+    /// | FINISHED | finished | finished | – |
+    /// | FAILED, ERROR, KILLED, LOST, DROPPED, GONE, GONE_BY_OPERATOR | removed | removed | – |
+    pub fn update_status(&mut self, now: Duration, id: &str, update: TaskState) -> Transition {
+        let Some(task) = self.tasks.get_mut(id) else {
+            return Transition { task: None, before: None, removed: false, newly_bound: false };
+        };
+        let before = task.state;
+        let mut transition = Transition { task: None, before: Some(before), removed: false, newly_bound: false };
+        if before == State::Finished {
+            if !matches!(update, TaskState::TaskFinished) {
+                tracing::warn!(task = id, ?update, "status update for a finished task");
+            }
+            transition.task = Some(task.clone());
+            return transition;
+        }
+        task.updated = Some(now);
+        match update {
+            TaskState::TaskStaging | TaskState::TaskKilling => {}
+            TaskState::TaskStarting | TaskState::TaskRunning => {
+                task.flags.unreachable = false;
+                // RUNNING implies the binding, whose own update may have come before this scheduler.
+                transition.newly_bound = !task.flags.bound;
+                task.flags.bound = true;
+                task.bound.get_or_insert(now);
+                if update == TaskState::TaskRunning {
+                    task.state = State::Running;
+                }
+            }
+            TaskState::TaskUnreachable | TaskState::TaskUnknown => task.flags.unreachable = true,
+            TaskState::TaskFinished => task.state = State::Finished,
+            TaskState::TaskFailed
+            | TaskState::TaskError
+            | TaskState::TaskKilled
+            | TaskState::TaskLost
+            | TaskState::TaskDropped
+            | TaskState::TaskGone
+            | TaskState::TaskGoneByOperator => transition.removed = true,
+        }
+        transition.task = Some(task.clone());
+        if transition.removed {
+            self.unregister(id);
+        } else if update == TaskState::TaskFinished {
+            self.finish(id);
+        }
+        transition
+    }
+
+    /// Frees the pod's key and remembers the task for a while.
+    fn finish(&mut self, id: &str) {
+        if let Some(task) = self.tasks.get(id) {
+            self.by_pod.remove(&task.pod);
+        }
+        self.finished.push_back(id.to_owned());
+        if self.finished.len() > FINISHED_HISTORY
+            && let Some(oldest) = self.finished.pop_front()
+        {
+            self.tasks.remove(&oldest);
+        }
+    }
+}
