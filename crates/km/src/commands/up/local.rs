@@ -123,7 +123,7 @@ impl Local {
         let started = km_apiserver::start(flags, stop.clone()).await.context("cannot start the API server")?;
         let url = format!("https://127.0.0.1:{}", started.address.port());
         self.servers.push(Role { started, stop });
-        let pki = km_apiserver::pki::Pki::open(&data.join("pki"))?;
+        let pki = km_apiserver::pki::Pki::ensure(&data.join("pki")).context("cannot read the cluster's certificates")?;
         for (user, groups) in USERS {
             let text = pki.kubeconfig(user, groups, &url)?;
             let path = self.layout.kubeconfig(user.rsplit(':').next().unwrap_or(user));
@@ -164,6 +164,8 @@ impl Local {
                 format!("--hostname=agent-{number}"),
                 format!("--work-dir={}", self.layout.agent(number).display()),
                 format!("--resources={resources}"),
+                // A pod may take its whole grace (30 s by default) to end.
+                "--executor-shutdown-grace-period=35secs".to_owned(),
             ])?;
             let stop = CancellationToken::new();
             let started = km_mesos::agent::start(flags, stop.clone())
