@@ -60,13 +60,15 @@ pub enum ClientError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Time is up. Whether the last attempt had an effect is what `last` says.
+    /// Time is up.
     #[error("gave up after {} ms{}", .after.as_millis(), .last.as_ref().map(|last| format!(": {last}")).unwrap_or_default())]
     Deadline {
         /// How long it was tried.
         after: Duration,
         /// The last failure, if an attempt ended.
         last: Option<Box<Self>>,
+        /// Was an attempt still under way?
+        unresolved: bool,
     },
     /// The stream lost its frame.
     #[error("broken event stream: {0}")]
@@ -105,7 +107,9 @@ impl ClientError {
         match self {
             Self::Interrupted { .. } | Self::Decode(_) => true,
             // An attempt that hadn't ended when time was up may have arrived.
-            Self::Deadline { last, .. } => last.as_ref().is_none_or(|last| last.may_have_had_effect()),
+            Self::Deadline { last, unresolved, .. } => {
+                *unresolved || last.as_ref().is_some_and(|last| last.may_have_had_effect())
+            }
             _ => false,
         }
     }

@@ -135,6 +135,7 @@ where
     let end = Instant::now() + patience.deadline;
     let mut backoff = Backoff::new(patience.backoff_base, patience.backoff_cap);
     let after = patience.deadline;
+    let mut last = None;
     for number in 0.. {
         let error = match timeout_at(end, attempt(number)).await {
             Ok(Ok(value)) => return Ok(value),
@@ -144,12 +145,13 @@ where
         };
         let wait = backoff.next(rand::random());
         tracing::debug!(%error, number, ?wait, "Mesos call failed, trying again");
+        last = Some(Box::new(error));
         if Instant::now() + wait >= end {
-            return Err(ClientError::Deadline { after, last: Some(Box::new(error)) });
+            return Err(ClientError::Deadline { after, last, unresolved: false });
         }
         sleep(wait).await;
     }
-    Err(ClientError::Deadline { after, last: None })
+    Err(ClientError::Deadline { after, last, unresolved: true })
 }
 
 fn is_worth_repeating(error: &ClientError, repeatable: bool) -> bool {

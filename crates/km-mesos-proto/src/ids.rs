@@ -9,7 +9,9 @@ macro_rules! ids {
         impl v1::$id {
             /// Wraps the text; whether it is a lawful identifier is for the receiver to judge.
             pub fn new(value: impl Into<String>) -> Self {
-                Self { value: value.into(), ..Default::default() }
+                let mut id = Self::default();
+                id.value = value.into();
+                id
             }
         }
 
@@ -28,12 +30,6 @@ macro_rules! ids {
         impl AsRef<str> for v1::$id {
             fn as_ref(&self) -> &str {
                 &self.value
-            }
-        }
-
-        impl PartialEq<str> for v1::$id {
-            fn eq(&self, other: &str) -> bool {
-                self.value == other
             }
         }
     )+};

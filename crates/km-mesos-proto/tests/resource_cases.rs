@@ -1,6 +1,8 @@
 //! Runs the cases of `data/resources.json`: what Apache Mesos does with resources, one case per line. The file's `meta`
 //! explains operations and notation.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 #[path = "resource_cases/notation.rs"]
 mod notation;
 #[path = "resource_cases/operations.rs"]

@@ -1,5 +1,7 @@
 //! Laws of the algebra that hold for any resources.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use km_mesos_proto::resources::{
     Quantities, Reservation, ReservationKind, Resource, Resources, Scalar, Value, attributes,
 };

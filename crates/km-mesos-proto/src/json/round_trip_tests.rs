@@ -58,7 +58,7 @@ impl Choices<'_> {
 
     fn single(&mut self, kind: Kind, depth: usize) -> Value {
         match kind {
-            Kind::Bool => json!(self.byte() % 2 == 0),
+            Kind::Bool => json!(self.byte().is_multiple_of(2)),
             Kind::Int32 => json!(self.number() as i32),
             Kind::Int64 => json!(self.number() as i64),
             Kind::Uint32 => json!(self.number() as u32),
@@ -95,6 +95,8 @@ fn check<M: Message + PartialEq + std::fmt::Debug>(entropy: &[u8]) -> Result<(),
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
     #[test]
     fn every_message_survives_both_encodings(entropy in prop::collection::vec(any::<u8>(), 0..1500)) {
         check::<v1::scheduler::Call>(&entropy)?;
