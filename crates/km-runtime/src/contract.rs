@@ -72,6 +72,12 @@ pub struct ContainerSpec {
     pub memory_limit_bytes: u64,
     pub run_as_user: Option<u32>,
     pub run_as_group: Option<u32>,
+    /// Groups of the process besides its own and those of the image (`supplementalGroups`, `fsGroup`).
+    #[serde(default)]
+    pub supplemental_groups: Vec<u32>,
+    /// `allowPrivilegeEscalation: false`; without effect on privileged containers.
+    #[serde(default)]
+    pub no_new_privileges: bool,
     pub privileged: bool,
     pub read_only_root: bool,
     pub add_capabilities: Vec<String>,
