@@ -101,7 +101,7 @@ async fn dispatch(command: Command) -> Result<ExitCode, Failed> {
         Command::Down(flags) => down::run(flags).await?,
         Command::Reset(flags) => reset::run(flags).await?,
         Command::Status(flags) => status::run(flags).await?,
-        Command::Check(flags) => check::run(&flags)?,
+        Command::Check(flags) => check::run(&flags).await?,
         Command::Image(command) => image::run(command).await?,
         Command::Kubeconfig(flags) => kubeconfig::run(&flags)?,
         Command::Version(flags) => version::run(&flags)?,

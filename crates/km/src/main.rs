@@ -15,7 +15,8 @@ use std::{env, process::ExitCode};
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args_os().collect();
     if arguments.get(1).is_some_and(|word| word == "shim") {
-        return ExitCode::from(u8::try_from(km_runtime::shim::main(&arguments[2..])).unwrap_or(1));
+        let words: Vec<String> = arguments[2..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        return ExitCode::from(u8::try_from(km_runtime::shim::main(&words)).unwrap_or(1));
     }
     cli::run(arguments)
 }

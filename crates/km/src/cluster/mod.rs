@@ -39,6 +39,11 @@ impl Layout {
     pub fn agent(&self, number: u16) -> PathBuf {
         self.root.join(format!("mesos-agent-{number}"))
     }
+    /// The folders of all agents that ever were.
+    pub fn agents(&self) -> std::io::Result<Vec<PathBuf>> {
+        let is_agent = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("mesos-agent-"));
+        Ok(folders(&self.root)?.into_iter().filter(is_agent).collect())
+    }
     /// Containers and pod volumes, one folder an agent.
     pub fn kubelet(&self) -> PathBuf {
         self.root.join("kubelet")
@@ -62,4 +67,15 @@ impl Layout {
     pub fn lock(&self) -> PathBuf {
         self.root.join("lock")
     }
+}
+
+/// The folders in a folder; none when that does not exist.
+pub fn folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let paths: std::io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    Ok(paths?.into_iter().filter(|path| path.is_dir()).collect())
 }

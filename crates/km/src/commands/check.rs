@@ -7,24 +7,21 @@ use crate::exit::{Exit, Failed};
 #[derive(Args, Debug)]
 pub struct Flags {}
 
-pub fn run(_flags: &Flags) -> Result<(), Failed> {
-    let mut fatal = None;
-    for check in km_runtime::preflight() {
-        match (&check.problem, check.fatal) {
-            (None, _) => println!("✓ {}", check.name),
-            (Some(problem), is_fatal) => {
-                println!("{} {}: {problem}", if is_fatal { "✗" } else { "!" }, check.name);
-                println!("  → {}", check.way_out);
-                if is_fatal {
-                    fatal = fatal.or(Some(check.name));
+pub async fn run(_flags: &Flags) -> Result<(), Failed> {
+    let mut missing = None;
+    for check in km_runtime::preflight().await {
+        match &check.result {
+            Ok(()) => println!("✓ {}", check.name),
+            Err(problem) => {
+                println!("{} {}: {problem}", if check.required { "✗" } else { "!" }, check.name);
+                if check.required {
+                    missing = missing.or(Some(check.name));
                 }
             }
         }
     }
-    match fatal {
+    match missing {
         None => Ok(()),
-        Some(name) => {
-            Err(Failed::new(Exit::MachineUnfit, anyhow::anyhow!("this machine cannot run containers: {name}")))
-        }
+        Some(name) => Err(Failed::new(Exit::MachineUnfit, anyhow::anyhow!("this machine cannot run containers: {name}"))),
     }
 }

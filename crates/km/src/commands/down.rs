@@ -11,7 +11,7 @@ use nix::{
 
 use super::DataDir;
 use crate::{
-    cluster::{Layout, Lock, LockError},
+    cluster::{Layout, Lock, LockError, folders},
     exit::{Exit, Failed},
     progress::Progress,
 };
@@ -50,8 +50,13 @@ pub async fn stop(layout: &Layout, progress: &Progress) -> Result<bool, Failed> 
 
 /// Kills and removes what belongs to the data directory's pods, and nothing else.
 pub async fn purge(layout: &Layout) -> anyhow::Result<()> {
-    km_mesos::agent::kill_leftovers(&layout.root).await.context("cannot end the executors that were left behind")?;
-    km_runtime::purge(&layout.kubelet()).await.context("cannot remove the containers that were left behind")
+    for agent in layout.agents()? {
+        km_mesos::agent::kill_leftovers(&agent).await?;
+    }
+    for kubelet in folders(&layout.kubelet())? {
+        km_runtime::purge(&kubelet).await.context("cannot remove the containers that were left behind")?;
+    }
+    Ok(())
 }
 
 async fn end(layout: &Layout, pid: i32) -> anyhow::Result<()> {

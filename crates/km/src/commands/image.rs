@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use km_runtime::images::Store;
+use km_runtime::images::ImageStore;
 
 use super::DataDir;
 use crate::exit::Failed;
@@ -76,7 +76,7 @@ fn list(flags: &List) -> Result<(), Failed> {
     Ok(())
 }
 
-fn open(data: &DataDir) -> Result<Store, Failed> {
+fn open(data: &DataDir) -> Result<ImageStore, Failed> {
     let root = data.layout().images();
-    Ok(Store::open(&root).with_context(|| format!("cannot open the image store {}", root.display()))?)
+    Ok(ImageStore::open(&root).with_context(|| format!("cannot open the image store {}", root.display()))?)
 }

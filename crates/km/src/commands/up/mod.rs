@@ -62,7 +62,7 @@ pub struct Flags {
 pub async fn run(flags: Flags) -> Result<(), Failed> {
     let progress = Progress::new();
     let layout = flags.data.layout();
-    check_machine(&progress)?;
+    check_machine(&progress).await?;
     for manifest in &flags.apply {
         apply::read(manifest)?;
     }
@@ -145,14 +145,14 @@ fn merge_default(cluster: &Local, progress: &Progress) -> Result<String, Failed>
     Ok(format!("context km in {}", file.display()))
 }
 
-fn check_machine(progress: &Progress) -> Result<(), Failed> {
-    for check in km_runtime::preflight() {
-        let Some(problem) = check.problem else { continue };
-        if check.fatal {
+async fn check_machine(progress: &Progress) -> Result<(), Failed> {
+    for check in km_runtime::preflight().await {
+        let Err(problem) = check.result else { continue };
+        if check.required {
             let error = anyhow!("this machine cannot run containers: {}: {problem}", check.name);
-            return Err(Failed::new(Exit::MachineUnfit, error).way_out(check.way_out));
+            return Err(Failed::new(Exit::MachineUnfit, error).way_out("`km check` tries everything out, one by one"));
         }
-        progress.note(&format!("{}: {problem} ({})", check.name, check.way_out));
+        progress.note(&format!("{}: {problem}", check.name));
     }
     Ok(())
 }
