@@ -6,7 +6,7 @@ mod state;
 
 use std::path::{Path, PathBuf};
 
-pub use lock::{Holder, Lock, LockError};
+pub use lock::{Lock, LockError};
 pub use state::{State, write_atomically};
 
 /// The paths inside a data directory.

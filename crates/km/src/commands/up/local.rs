@@ -52,15 +52,7 @@ impl Local {
     pub async fn start(&mut self, progress: &Progress, deadline: Instant) -> Result<(), Failed> {
         let state = ports::choose(&self.flags.ports, self.flags.agents, State::load(&self.layout.state())?)?;
         state.save(&self.layout.state())?;
-        let images = self.layout.images();
-        progress
-            .step(
-                "images",
-                async { tokio::task::spawn_blocking(move || km_runtime::builtin::ensure(&images)).await? },
-                |references| references.join(", "),
-            )
-            .await
-            .map_err(|error: anyhow::Error| error.context("cannot load the built-in images"))?;
+        progress.step("images", self.load_images(), |references: &Vec<String>| references.join(", ")).await?;
         progress.step("API server", self.start_apiserver(&state), |url| url.clone()).await?;
         progress.step("controllers", self.start_controllers(&state), |()| String::new()).await?;
         progress.step("Mesos master", self.start_master(&state), |url| url.clone()).await?;
@@ -115,6 +107,12 @@ impl Local {
         Ok(kubeconfig::merge_into(file, "km", &ours)?)
     }
 
+    async fn load_images(&self) -> Result<Vec<String>, Failed> {
+        let images = self.layout.images();
+        let loaded = tokio::task::spawn_blocking(move || km_runtime::builtin::ensure(&images)).await;
+        Ok(loaded.context("loading the built-in images was cut off")?.context("cannot load the built-in images")?)
+    }
+
     async fn start_apiserver(&mut self, state: &State) -> Result<String, Failed> {
         let data = self.layout.apiserver();
         let flags =
@@ -125,7 +123,7 @@ impl Local {
         self.servers.push(Role { started, stop });
         let pki = km_apiserver::pki::Pki::ensure(&data.join("pki")).context("cannot read the cluster's certificates")?;
         for (user, groups) in USERS {
-            let text = pki.kubeconfig(user, groups, &url)?;
+            let text = pki.kubeconfig(user, groups, &url).context("cannot make a client certificate")?;
             let path = self.layout.kubeconfig(user.rsplit(':').next().unwrap_or(user));
             crate::cluster::write_atomically(&path, text.as_bytes(), 0o600)?;
         }

@@ -51,7 +51,7 @@ async fn running(client: &Client) -> Result<usize> {
 }
 
 fn available(deployment: &Deployment) -> bool {
-    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    let wanted = deployment.spec.replicas.unwrap_or(1);
     deployment.status.as_ref().is_some_and(|status| {
         status.observed_generation == deployment.metadata.generation && status.available_replicas.unwrap_or(0) >= wanted
     })
