@@ -6,7 +6,7 @@ use http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
 
-use crate::{failure::Failure, query::FieldValidation, registry::Kind};
+use crate::{failure::Failure, protobuf, query::FieldValidation, registry::Kind};
 
 /// As large as the stock server takes.
 pub const LIMIT: usize = 3 << 20;
@@ -37,12 +37,18 @@ pub fn content_type(headers: &HeaderMap) -> &str {
     whole.split(';').next().unwrap_or_default().trim()
 }
 
-/// Decodes an object sent as JSON or YAML.
+/// Decodes an object sent as JSON, YAML or protobuf.
 pub fn decode(headers: &HeaderMap, body: &[u8]) -> Result<Decoded, Failure> {
     match content_type(headers) {
         "" | "application/json" | "*/*" => decode_json(body),
         "application/yaml" | "application/x-yaml" | "text/yaml" => decode_yaml(body),
-        _ => Err(Failure::unsupported_media_type("application/json, application/yaml")),
+        "application/vnd.kubernetes.protobuf" => {
+            let value = protobuf::decode(body).map_err(|error| Failure::bad_request(error.to_string()))?;
+            Ok(Decoded { value, problems: Vec::new() })
+        }
+        _ => Err(Failure::unsupported_media_type(
+            "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        )),
     }
 }
 

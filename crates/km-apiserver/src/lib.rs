@@ -3,7 +3,7 @@
 //! One table of kinds ([`registry`]) and one generic handler per verb; what is special about a kind is a hook in its
 //! row. Objects are JSON values; those that nobody has to look into stay the bytes that the store keeps.
 //!
-//! Not here (yet): server-side apply, custom resources, webhooks, protobuf bodies, service account tokens, exec,
+//! Not here (yet): server-side apply, custom resources, webhooks, answers in protobuf, service account tokens, exec,
 //! attach and port-forward. Every client with a certificate of the cluster's authority may do everything.
 
 mod allocate;
@@ -25,6 +25,7 @@ mod openapi;
 mod path;
 pub mod pki;
 mod plain;
+mod protobuf;
 mod query;
 mod registry;
 mod render;

@@ -57,29 +57,31 @@ impl Writer {
             return;
         }
         let mut plan = Plan::new(self.memory.read().revision);
-        let mut accepted = Vec::new();
+        let (mut accepted, mut refused) = (Vec::new(), Vec::new());
         for request in batch {
+            let key = request.write.key.clone();
             match self.plan(request.write, &mut plan) {
                 Ok(stored) => accepted.push((request.answer, stored)),
-                Err(error) => answer(request.answer, Err(error)),
+                Err(error) => refused.push((request.answer, key, error)),
             }
         }
-        if plan.events.is_empty() {
-            return;
+        let committed = match plan.events.is_empty() {
+            true => Ok(()),
+            false => self.journal.commit(&plan.events, plan.revision),
+        };
+        if let Err(error) = &committed {
+            tracing::error!(%error, writes = accepted.len(), "writes failed");
+        } else {
+            self.memory.write().publish(plan.events, plan.revision);
         }
-        match self.journal.commit(&plan.events, plan.revision) {
-            Ok(()) => {
-                self.memory.write().publish(plan.events, plan.revision);
-                for (to, stored) in accepted {
-                    answer(to, Ok(stored));
-                }
-            }
-            Err(error) => {
-                tracing::error!(%error, writes = accepted.len(), "writes failed");
-                for (to, _) in accepted {
-                    answer(to, Err(error.clone()));
-                }
-            }
+        for (to, stored) in accepted {
+            answer(to, committed.clone().map(|()| stored));
+        }
+        // Only now: who lost against a write of this batch will read again and must find that write, and if it came
+        // to nothing, nobody lost against it.
+        for (to, key, error) in refused {
+            let lost_to_nothing = committed.is_err() && plan.overlay.contains_key(&key);
+            answer(to, Err(committed.clone().err().filter(|_| lost_to_nothing).unwrap_or(error)));
         }
     }
 

@@ -13,7 +13,7 @@ const TOLERATION_SECONDS: u64 = 300;
 
 fn create(_: &Server, pod: &mut Value) -> Result<(), Failure> {
     let spec = &mut pod["spec"];
-    if !spec["serviceAccountName"].as_str().is_some_and(|name| !name.is_empty()) {
+    if spec["serviceAccountName"].as_str().is_none_or(str::is_empty) {
         spec["serviceAccountName"] = "default".into();
     }
     spec["serviceAccount"] = spec["serviceAccountName"].clone();

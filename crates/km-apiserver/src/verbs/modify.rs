@@ -20,7 +20,7 @@ pub enum Part {
 }
 
 /// How often a write is tried again before the client hears of the conflict.
-const ATTEMPTS: usize = 8;
+const ATTEMPTS: usize = 16;
 
 /// A change to one object.
 pub struct Modification<'a> {

@@ -52,6 +52,21 @@ fn action(path: &Path) -> Action {
 
 /// Unpacks a plain or gzip-compressed tar. The folder must not exist.
 pub fn unpack(input: impl Read, folder: &Path) -> io::Result<Unpacked> {
+    unpack_any(input, folder).map_err(with_causes)
+}
+
+/// The tar reader tells which file failed and keeps the reason, such as a full disk, behind that.
+fn with_causes(error: io::Error) -> io::Error {
+    let mut text = error.to_string();
+    let mut cause = error.get_ref().and_then(|inner| inner.source());
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    io::Error::new(error.kind(), text)
+}
+
+fn unpack_any(input: impl Read, folder: &Path) -> io::Result<Unpacked> {
     fs::create_dir(folder)?;
     let mut input = BufReader::with_capacity(64 * 1024, input);
     let start = peek(&mut input)?;
@@ -210,6 +225,8 @@ mod tests {
             header.set_entry_type(*kind);
             header.set_mode(if *kind == EntryType::Directory { 0o750 } else { 0o640 });
             header.set_mtime(1000);
+            header.set_uid(0);
+            header.set_gid(0);
             header.set_size(if *kind == EntryType::Regular { content.len() as u64 } else { 0 });
             if *kind == EntryType::Symlink {
                 header.set_link_name(content).unwrap();

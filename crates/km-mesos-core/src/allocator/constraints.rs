@@ -1,0 +1,143 @@
+//! Offer constraints: which agents a framework wants offers from, by their attributes.
+//!
+//! Groups of a role are alternatives, constraints of a group must all hold. A text predicate lets attributes that are
+//! not text pass; of several attributes with one name only the first counts (M077 to M089).
+
+use std::collections::BTreeMap;
+
+use km_mesos_proto::v1::{
+    AgentInfo, Attribute,
+    scheduler::{
+        AttributeConstraint, OfferConstraints,
+        attribute_constraint::{
+            predicate::Predicate,
+            selector::{PseudoattributeType, Selector},
+        },
+    },
+    value,
+};
+use regex::{Regex, RegexBuilder};
+
+/// Compiled sizes (bytes) up to which a pattern is accepted, and up to which it is merely too complex.
+const ACCEPTED_SIZE: usize = 16 * 1024;
+const COMPILED_SIZE: usize = 80 * 1024;
+
+/// A framework's constraints, ready to be tested.
+#[derive(Clone, Debug, Default)]
+pub struct Constraints(BTreeMap<String, Vec<Vec<Constraint>>>);
+
+#[derive(Clone, Debug)]
+struct Constraint {
+    selector: Selector,
+    test: Test,
+}
+
+#[derive(Clone, Debug)]
+enum Test {
+    Exists,
+    NotExists,
+    Equals(String),
+    NotEquals(String),
+    Matches(Regex),
+    NotMatches(Regex),
+}
+
+impl Constraints {
+    /// Checks and compiles; the error says what is wrong.
+    pub fn compile(constraints: &OfferConstraints) -> Result<Self, String> {
+        let mut roles = BTreeMap::new();
+        for (role, of_role) in &constraints.role_constraints {
+            let mut groups = Vec::new();
+            for group in &of_role.groups {
+                let compiled: Result<Vec<_>, _> = group.attribute_constraints.iter().map(compile).collect();
+                groups.push(compiled?);
+            }
+            roles.insert(role.clone(), groups);
+        }
+        Ok(Self(roles))
+    }
+
+    /// Whether a framework wants offers of an agent in a role.
+    pub fn allow(&self, role: &str, agent: &AgentInfo) -> bool {
+        let Some(groups) = self.0.get(role) else { return true };
+        groups.is_empty() || groups.iter().any(|group| group.iter().all(|constraint| constraint.holds(agent)))
+    }
+}
+
+fn compile(constraint: &AttributeConstraint) -> Result<Constraint, String> {
+    let selector = constraint.selector.selector.clone();
+    let selector =
+        selector.ok_or("Exactly one of 'AttributeConstraint::Selector::name' or 'pseudoattribute_type' must be set")?;
+    let predicate = constraint.predicate.predicate.as_ref().ok_or("Unknown predicate type")?;
+    let test = match predicate {
+        Predicate::Exists(_) => Test::Exists,
+        Predicate::NotExists(_) => Test::NotExists,
+        Predicate::TextEquals(text) => Test::Equals(text.value.clone()),
+        Predicate::TextNotEquals(text) => Test::NotEquals(text.value.clone()),
+        Predicate::TextMatches(text) => Test::Matches(pattern(&text.regex)?),
+        Predicate::TextNotMatches(text) => Test::NotMatches(pattern(&text.regex)?),
+    };
+    Ok(Constraint { selector, test })
+}
+
+/// A pattern that must match the whole text.
+fn pattern(regex: &str) -> Result<Regex, String> {
+    let whole = format!("^(?:{regex})$");
+    let build = |limit| RegexBuilder::new(&whole).size_limit(limit).build();
+    match build(ACCEPTED_SIZE) {
+        Ok(regex) => Ok(regex),
+        Err(regex::Error::CompiledTooBig(_)) if build(COMPILED_SIZE).is_ok() => {
+            Err(format!("Regex '{regex}' is too complex"))
+        }
+        Err(regex::Error::CompiledTooBig(_)) => {
+            Err(format!("Failed to construct regex from pattern '{regex}': pattern too large - compile failed"))
+        }
+        Err(error) => Err(format!("Failed to construct regex from pattern '{regex}': {error}")),
+    }
+}
+
+/// What a selector finds.
+enum Found<'a> {
+    Nothing,
+    Text(&'a str),
+    Other,
+}
+
+impl Constraint {
+    fn holds(&self, agent: &AgentInfo) -> bool {
+        let found = self.find(agent);
+        match (&self.test, found) {
+            (Test::Exists, found) => !matches!(found, Found::Nothing),
+            (Test::NotExists, found) => matches!(found, Found::Nothing),
+            (Test::Equals(_) | Test::Matches(_), Found::Nothing) => false,
+            (Test::NotEquals(_) | Test::NotMatches(_), Found::Nothing) | (_, Found::Other) => true,
+            (Test::Equals(wanted), Found::Text(text)) => text == wanted,
+            (Test::NotEquals(unwanted), Found::Text(text)) => text != unwanted,
+            (Test::Matches(wanted), Found::Text(text)) => wanted.is_match(text),
+            (Test::NotMatches(unwanted), Found::Text(text)) => !unwanted.is_match(text),
+        }
+    }
+
+    fn find<'a>(&self, agent: &'a AgentInfo) -> Found<'a> {
+        let domain = agent.domain.as_ref().and_then(|domain| domain.fault_domain.as_ref());
+        let text = |text: Option<&'a str>| text.map_or(Found::Nothing, Found::Text);
+        match &self.selector {
+            Selector::AttributeName(name) => {
+                agent.attributes.iter().find(|one| one.name == *name).map_or(Found::Nothing, value_of)
+            }
+            Selector::PseudoattributeType(kind) => match PseudoattributeType::try_from(*kind) {
+                Ok(PseudoattributeType::Hostname) => Found::Text(&agent.hostname),
+                Ok(PseudoattributeType::Region) => text(domain.map(|domain| domain.region.name.as_str())),
+                Ok(PseudoattributeType::Zone) => text(domain.map(|domain| domain.zone.name.as_str())),
+                Ok(PseudoattributeType::Unknown) | Err(_) => Found::Nothing,
+            },
+        }
+    }
+}
+
+fn value_of(attribute: &Attribute) -> Found<'_> {
+    match &attribute.text {
+        Some(text) if attribute.r#type == value::Type::Text as i32 => Found::Text(&text.value),
+        _ => Found::Other,
+    }
+}

@@ -1,0 +1,404 @@
+//! Who is offered what: hierarchical Dominant Resource Fairness over roles, then over the frameworks of a role.
+//!
+//! Allocation is coarse: a framework whose turn it is gets all that is free on an agent and that it may have, unless
+//! quota limits it. It runs over single agents when something happened to them, and over all agents once per batch
+//! interval. Resources that come back are offered by the next batch. The cost of a run depends on agents, roles and
+//! frameworks, never on tasks.
+
+mod books;
+pub mod constraints;
+mod filters;
+mod pass;
+pub mod quota;
+pub(crate) mod reservations;
+pub(crate) mod scalars;
+pub mod sorter;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use km_mesos_proto::{
+    resources::{Quantities, Resources},
+    v1::{self, framework_info::capability::Type as Capability, scheduler::OfferConstraints},
+};
+
+use crate::framework_info::{has_capability, roles_of};
+use constraints::Constraints;
+use filters::Filters;
+use quota::Quota;
+use scalars::scalars_of;
+use sorter::Sorter;
+
+/// Resources given to a framework in one of its roles, to be offered to it.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    pub framework: String,
+    pub role: String,
+    pub agent: String,
+    /// Allocated to `role`.
+    pub resources: Resources,
+}
+
+#[derive(Debug)]
+struct AgentState {
+    info: v1::AgentInfo,
+    /// All there is, unallocated.
+    total: Resources,
+    /// Offered or in use, unallocated.
+    taken: Resources,
+    active: bool,
+}
+
+impl AgentState {
+    fn free(&self) -> Resources {
+        self.total.clone() - &self.taken
+    }
+
+    fn has_gpus(&self) -> bool {
+        !self.total.scalar("gpus").is_zero()
+    }
+}
+
+#[derive(Debug)]
+struct FrameworkState {
+    active: bool,
+    roles: BTreeSet<String>,
+    suppressed: BTreeSet<String>,
+    refinement: bool,
+    gpus: bool,
+    shared: bool,
+    revocable: bool,
+    constraints: Constraints,
+    /// The role's own minimum, where it has one: any one of these, or anything at all when the list is empty.
+    min_allocatable: BTreeMap<String, Vec<Quantities>>,
+    filters: Filters,
+    /// What it is offered or uses, by role.
+    held: BTreeMap<String, Quantities>,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Allocator {
+    interval: Duration,
+    min_allocatable: Vec<Quantities>,
+    agents: BTreeMap<String, AgentState>,
+    frameworks: BTreeMap<String, FrameworkState>,
+    roles: Sorter,
+    /// The frameworks of each role.
+    members: BTreeMap<String, Sorter>,
+    weights: BTreeMap<String, f64>,
+    quotas: BTreeMap<String, Quota>,
+    /// What each role is offered or uses of resources that are reserved for nobody.
+    loose: BTreeMap<String, Quantities>,
+    /// Agents that something happened to since the last run.
+    candidates: BTreeSet<String>,
+}
+
+impl Allocator {
+    /// An empty one. `min_allocatable`: what an agent must have left to be offered, any one of these.
+    pub fn new(interval: Duration, min_allocatable: Vec<Quantities>) -> Self {
+        Self {
+            interval,
+            min_allocatable,
+            agents: BTreeMap::new(),
+            frameworks: BTreeMap::new(),
+            roles: Sorter::default(),
+            members: BTreeMap::new(),
+            weights: BTreeMap::new(),
+            quotas: BTreeMap::new(),
+            loose: BTreeMap::new(),
+            candidates: BTreeSet::new(),
+        }
+    }
+
+    /// Adds a framework (inactive) or brings what is known of it up to date. Roles that it left lose their filters.
+    pub fn put_framework(
+        &mut self,
+        id: &str,
+        info: &v1::FrameworkInfo,
+        constraints: Option<&OfferConstraints>,
+        suppressed: BTreeSet<String>,
+    ) {
+        let has = |capability| has_capability(info, capability);
+        let roles = roles_of(info);
+        // Constraints were compiled once before they came here, so a failure means none.
+        let constraints = constraints.map(Constraints::compile).and_then(Result::ok).unwrap_or_default();
+        let old = self.frameworks.remove(id);
+        let (active, mut filters, held) = match old {
+            Some(mut old) => {
+                // To stop suppressing a role is to revive it.
+                for role in old.suppressed.difference(&suppressed) {
+                    old.filters.clear_role(role);
+                }
+                (old.active, old.filters, old.held)
+            }
+            None => (false, Filters::default(), BTreeMap::new()),
+        };
+        filters.retain_roles(&roles);
+        let state = FrameworkState {
+            active,
+            suppressed,
+            refinement: has(Capability::ReservationRefinement),
+            gpus: has(Capability::GpuResources),
+            shared: has(Capability::SharedResources),
+            revocable: has(Capability::RevocableResources),
+            constraints,
+            min_allocatable: quota::min_allocatable_of(info),
+            filters,
+            held,
+            roles,
+        };
+        self.frameworks.insert(id.to_owned(), state);
+        self.sync_membership(id);
+        self.consider_all();
+    }
+
+    /// Whether a framework may be offered anything. Becoming active makes all agents candidates.
+    pub fn set_framework_active(&mut self, id: &str, active: bool) {
+        let Some(framework) = self.frameworks.get_mut(id) else { return };
+        framework.active = active;
+        if !active {
+            // Mesos keeps no filters over a disconnection.
+            framework.filters = Filters::default();
+        }
+        self.sync_membership(id);
+        if active {
+            self.consider_all();
+        }
+    }
+
+    /// Forgets a framework. What it held must have been recovered before.
+    pub fn remove_framework(&mut self, id: &str) {
+        self.frameworks.remove(id);
+        self.sync_membership(id);
+    }
+
+    /// Brings the sorters in line with a framework's roles, activity and suppression.
+    fn sync_membership(&mut self, id: &str) {
+        let framework = self.frameworks.get(id);
+        let mut concerned: BTreeSet<String> =
+            self.members.iter().filter(|(_, sorter)| sorter.contains(id)).map(|(role, _)| role.clone()).collect();
+        if let Some(framework) = framework {
+            concerned.extend(framework.roles.iter().cloned());
+            concerned.extend(framework.held.keys().cloned());
+        }
+        for role in concerned {
+            let member = self.frameworks.get(id).filter(|framework| {
+                framework.roles.contains(&role) || framework.held.get(&role).is_some_and(|held| !held.is_empty())
+            });
+            let takes_part = member.is_some_and(|framework| {
+                framework.active && framework.roles.contains(&role) && !framework.suppressed.contains(&role)
+            });
+            let stays = member.is_some();
+            let total = self.roles.total().clone();
+            let sorter = self.members.entry(role.clone()).or_insert_with(|| {
+                let mut sorter = Sorter::default();
+                sorter.add_agent("pool", total);
+                sorter
+            });
+            match (stays, takes_part) {
+                (false, _) => sorter.remove(id),
+                (true, true) => {
+                    sorter.add(id);
+                    sorter.activate(id);
+                }
+                (true, false) => {
+                    sorter.add(id);
+                    sorter.deactivate(id);
+                }
+            }
+            if sorter.count() == 0 {
+                self.members.remove(&role);
+                self.roles.remove(&role);
+            } else {
+                self.roles.add(&role);
+                self.roles.activate(&role);
+            }
+        }
+    }
+
+    /// Adds an agent with what is in use there (allocated, by framework). All of it becomes a candidate.
+    pub fn add_agent(&mut self, id: &str, info: &v1::AgentInfo, total: &Resources, used: &BTreeMap<String, Resources>) {
+        let mut taken = Resources::default();
+        for (framework, resources) in used {
+            taken += resources.unallocated();
+            self.book(framework, resources);
+        }
+        let state = AgentState { info: info.clone(), total: total.clone(), taken, active: true };
+        self.agents.insert(id.to_owned(), state);
+        self.pool_changed(id);
+        self.candidates.insert(id.to_owned());
+    }
+
+    /// Forgets an agent with all that was held there: `held` is what frameworks had, allocated.
+    pub fn remove_agent(&mut self, id: &str, held: &BTreeMap<String, Resources>) {
+        for (framework, resources) in held {
+            self.unbook(framework, resources);
+        }
+        self.agents.remove(id);
+        self.candidates.remove(id);
+        for framework in self.frameworks.values_mut() {
+            framework.filters.clear_agent(id);
+        }
+        self.roles.remove_agent(id);
+        self.sync_totals();
+    }
+
+    /// Changes what an agent is; filters on it end, as it may be another machine by now.
+    pub fn update_agent(&mut self, id: &str, info: &v1::AgentInfo, total: &Resources) {
+        let Some(agent) = self.agents.get_mut(id) else { return };
+        let changed = agent.info.attributes != info.attributes || agent.total != *total;
+        agent.info = info.clone();
+        agent.total = total.clone();
+        if changed {
+            for framework in self.frameworks.values_mut() {
+                framework.filters.clear_agent(id);
+            }
+            self.pool_changed(id);
+        }
+        self.candidates.insert(id.to_owned());
+    }
+
+    /// Whether an agent's resources may be offered.
+    pub fn set_agent_active(&mut self, id: &str, active: bool) {
+        let Some(agent) = self.agents.get_mut(id) else { return };
+        agent.active = active;
+        if active {
+            self.candidates.insert(id.to_owned());
+        }
+    }
+
+    /// Takes resources back that a framework was offered or used (allocated form). With a refusal they are not offered
+    /// to it again (in that role, on that agent) for that long, or at least over one batch.
+    pub fn recover(
+        &mut self,
+        now: Duration,
+        framework: &str,
+        agent: &str,
+        resources: &Resources,
+        refusal: Option<Duration>,
+    ) {
+        if resources.is_empty() {
+            return;
+        }
+        if let Some(state) = self.agents.get_mut(agent) {
+            state.taken -= resources.unallocated();
+        }
+        self.unbook(framework, resources);
+        let Some(refusal) = refusal.filter(|refusal| !refusal.is_zero()) else { return };
+        let expires = now + refusal.max(self.interval);
+        if let Some(state) = self.frameworks.get_mut(framework) {
+            for (role, refused) in resources.allocations() {
+                state.filters.add(role, agent, refused.unallocated(), expires);
+            }
+        }
+    }
+
+    /// What a framework holds was changed by an operation: `before` became `after` (both allocated).
+    pub fn convert(&mut self, framework: &str, agent: &str, before: &Resources, after: &Resources) {
+        if let Some(state) = self.agents.get_mut(agent) {
+            let (before, after) = (before.unallocated(), after.unallocated());
+            state.total -= &before;
+            state.total += &after;
+            state.taken -= &before;
+            state.taken += &after;
+        }
+        self.rebook(framework, before, after);
+        self.pool_changed(agent);
+    }
+
+    /// What nobody holds was changed by an operator: `before` became `after`. Fails when it is not all free.
+    pub fn convert_free(&mut self, agent: &str, before: &Resources, after: &Resources) -> Result<(), String> {
+        let Some(state) = self.agents.get_mut(agent) else { return Err("Agent is not known".to_owned()) };
+        if !state.free().contains(before) {
+            return Err(format!("{} does not contain {before}", state.free()));
+        }
+        state.total -= before;
+        state.total += after;
+        self.pool_changed(agent);
+        self.candidates.insert(agent.to_owned());
+        Ok(())
+    }
+
+    /// What of an agent nobody is offered or uses.
+    pub fn free(&self, agent: &str) -> Resources {
+        self.agents.get(agent).map(AgentState::free).unwrap_or_default()
+    }
+
+    /// Ends all filters of the roles and their suppression.
+    pub fn revive(&mut self, id: &str, roles: &BTreeSet<String>) {
+        let Some(framework) = self.frameworks.get_mut(id) else { return };
+        for role in roles {
+            framework.suppressed.remove(role);
+            framework.filters.clear_role(role);
+        }
+        self.sync_membership(id);
+        self.consider_all();
+    }
+
+    /// Stops offers for the roles.
+    pub fn suppress(&mut self, id: &str, roles: &BTreeSet<String>) {
+        let Some(framework) = self.frameworks.get_mut(id) else { return };
+        framework.suppressed.extend(roles.iter().cloned());
+        self.sync_membership(id);
+    }
+
+    /// Sets a role's weight; 1 is the default.
+    pub fn set_weight(&mut self, role: &str, weight: f64) {
+        self.roles.set_weight(role, weight);
+        self.weights.insert(role.to_owned(), weight);
+    }
+
+    /// All weights that were set.
+    pub fn weights(&self) -> &BTreeMap<String, f64> {
+        &self.weights
+    }
+
+    /// Sets or (with an empty one) removes a role's quota.
+    pub fn set_quota(&mut self, role: &str, quota: Quota) {
+        if quota.is_default() {
+            self.quotas.remove(role);
+        } else {
+            self.quotas.insert(role.to_owned(), quota);
+        }
+    }
+
+    /// All quotas that are not the default.
+    pub fn quotas(&self) -> &BTreeMap<String, Quota> {
+        &self.quotas
+    }
+
+    /// How many filters are in force, by role.
+    pub fn active_filters(&self, now: Duration) -> BTreeMap<String, usize> {
+        let mut all = BTreeMap::new();
+        for framework in self.frameworks.values() {
+            framework.filters.count_into(now, &mut all);
+        }
+        all
+    }
+
+    /// A role's dominant share, 0 to 1.
+    pub fn share(&self, role: &str) -> f64 {
+        self.roles.share(role)
+    }
+
+    fn consider_all(&mut self) {
+        self.candidates.extend(self.agents.keys().cloned());
+    }
+
+    fn pool_changed(&mut self, id: &str) {
+        if let Some(agent) = self.agents.get(id) {
+            self.roles.add_agent(id, scalars_of(&agent.total));
+        }
+        self.sync_totals();
+    }
+
+    fn sync_totals(&mut self) {
+        let total = self.roles.total().clone();
+        for sorter in self.members.values_mut() {
+            sorter.add_agent("pool", total.clone());
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Quota of top-level roles: guarantees that are kept free for them, and limits they may not exceed.
+//!
+//! A role consumes what is reserved for it or a role below it, in use or not, and what else these are offered or use.
+
+use std::collections::BTreeMap;
+
+use km_mesos_proto::{
+    resources::{Limits, Quantities, Resources, Scalar},
+    v1,
+};
+
+use super::Allocator;
+use crate::master::validation::role;
+
+/// One role's quota.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Quota {
+    pub guarantees: Quantities,
+    pub limits: Limits,
+}
+
+impl Quota {
+    /// Reads a lawful configuration.
+    pub fn from_config(config: &v1::quota::QuotaConfig) -> Self {
+        let mut quota = Self::default();
+        for (name, amount) in &config.guarantees {
+            quota.guarantees.add(name, Scalar::from_f64(amount.value));
+        }
+        for (name, amount) in &config.limits {
+            quota.limits.set(name, Scalar::from_f64(amount.value));
+        }
+        quota
+    }
+
+    /// The message of it.
+    pub fn to_config(&self, role: &str) -> v1::quota::QuotaConfig {
+        let scalar = |(name, amount): (&str, Scalar)| (name.to_owned(), v1::value::Scalar { value: amount.to_f64() });
+        v1::quota::QuotaConfig {
+            role: role.to_owned(),
+            guarantees: self.guarantees.iter().map(scalar).collect(),
+            limits: self.limits.iter().map(scalar).collect(),
+        }
+    }
+
+    /// No guarantee and no limit.
+    pub fn is_default(&self) -> bool {
+        self.guarantees.is_empty() && self.limits.iter().next().is_none()
+    }
+}
+
+/// What quota leaves to give, during one allocation run.
+pub(super) struct Room {
+    /// What each role's guarantee still lacks.
+    owed: BTreeMap<String, Quantities>,
+    /// What each role's limit still allows.
+    left: BTreeMap<String, Limits>,
+    /// What is free and reserved for nobody.
+    free: Quantities,
+}
+
+impl Room {
+    pub fn of(allocator: &Allocator) -> Self {
+        let (mut owed, mut left, mut free) = (BTreeMap::new(), BTreeMap::new(), Quantities::default());
+        if allocator.quotas.is_empty() {
+            return Self { owed, left, free };
+        }
+        for (name, quota) in &allocator.quotas {
+            let consumed = allocator.consumed(name);
+            let mut lacks = quota.guarantees.clone();
+            lacks.subtract_all(&consumed);
+            owed.insert(name.clone(), lacks);
+            let mut allows = quota.limits.clone();
+            allows.subtract(&consumed);
+            left.insert(name.clone(), allows);
+        }
+        for agent in allocator.agents.values().filter(|agent| agent.active) {
+            free.add_all(&Quantities::of(&agent.free().unreserved()));
+        }
+        Self { owed, left, free }
+    }
+
+    pub fn has_guarantees(&self) -> bool {
+        self.owed.values().any(|owed| !owed.is_empty())
+    }
+
+    pub fn is_owed(&self, role: &str) -> bool {
+        self.owed.get(role).is_some_and(|owed| !owed.is_empty())
+    }
+
+    /// Of a wish: what is reserved, what is still owed, and of other names what nobody is owed. Nothing when none of
+    /// what is owed is in it.
+    pub fn guaranteed_part(&self, role: &str, wish: &Resources) -> Resources {
+        let Some(owed) = self.owed.get(role) else { return Resources::new() };
+        let unreserved = wish.unreserved();
+        if !unreserved.names().into_iter().any(|name| owed.get(name) > Scalar::ZERO) {
+            return Resources::new();
+        }
+        let mut limits = self.limits_for(role, &unreserved);
+        for (name, amount) in owed.iter() {
+            limits.set(
+                name,
+                limits.get(name).filter(|_| self.is_limited(role, name)).map_or(amount, |most| most.min(amount)),
+            );
+        }
+        wish.all_reserved() + unreserved.shrink_to_limits(&limits)
+    }
+
+    /// Of a wish: what is reserved, and of the rest what neither others are owed nor the role's limit forbids.
+    pub fn allowed_part(&self, role: &str, wish: &Resources) -> Resources {
+        if self.left.is_empty() {
+            return wish.clone();
+        }
+        let unreserved = wish.unreserved();
+        let limits = self.limits_for(role, &unreserved);
+        wish.all_reserved() + unreserved.shrink_to_limits(&limits)
+    }
+
+    /// Per name the smaller of the role's limit and the free amount that is owed to nobody.
+    fn limits_for(&self, role: &str, resources: &Resources) -> Limits {
+        let mut limits = Limits::default();
+        for name in resources.names() {
+            let owed = self.owed.values().fold(Scalar::ZERO, |sum, owed| sum + owed.get(name));
+            let surplus = (owed > Scalar::ZERO).then(|| self.free.get(name).saturating_sub(owed));
+            let limit = self.left.get(role).and_then(|left| left.get(name));
+            if let Some(most) = [surplus, limit].into_iter().flatten().min() {
+                limits.set(name, most);
+            }
+        }
+        limits
+    }
+
+    fn is_limited(&self, role: &str, name: &str) -> bool {
+        self.left.get(role).is_some_and(|left| left.get(name).is_some())
+    }
+
+    /// Notes that a role was given resources.
+    pub fn take(&mut self, role: &str, resources: &Resources) {
+        if self.left.is_empty() {
+            return;
+        }
+        let given = Quantities::of(&resources.unreserved());
+        if let Some(owed) = self.owed.get_mut(role) {
+            owed.subtract_all(&given);
+        }
+        if let Some(left) = self.left.get_mut(role) {
+            left.subtract(&given);
+        }
+        self.free.subtract_all(&given);
+    }
+}
+
+impl Allocator {
+    /// What a role and those below it consume of its quota, offers included.
+    pub fn consumed(&self, name: &str) -> Quantities {
+        let within = |other: &str| other == name || role::is_below(other, name);
+        let mut consumed = Quantities::default();
+        for agent in self.agents.values() {
+            for (_, reserved) in agent.total.reservations().into_iter().filter(|(role, _)| within(role)) {
+                consumed.add_all(&Quantities::of(&reserved));
+            }
+        }
+        for (_, held) in self.loose.iter().filter(|(role, _)| within(role)) {
+            consumed.add_all(held);
+        }
+        consumed
+    }
+}
+
+/// A framework's own minima for offers, by role.
+pub(super) fn min_allocatable_of(info: &v1::FrameworkInfo) -> BTreeMap<String, Vec<Quantities>> {
+    let of_role = |filters: &v1::OfferFilters| {
+        let least = filters.min_allocatable_resources.as_ref()?;
+        let minimum = |quantities: &v1::offer_filters::ResourceQuantities| {
+            let mut amounts = Quantities::default();
+            for (name, amount) in &quantities.quantities {
+                amounts.add(name, Scalar::from_f64(amount.value));
+            }
+            amounts
+        };
+        Some(least.quantities.iter().map(minimum).collect())
+    };
+    info.offer_filters.iter().filter_map(|(role, filters)| Some((role.clone(), of_role(filters)?))).collect()
+}

@@ -1,0 +1,173 @@
+//! Deactivated and draining agents.
+//!
+//! A deactivated agent gets no new tasks. A draining one is deactivated and loses its tasks; when the last of them is
+//! acknowledged it is drained, and marked gone if that was asked for.
+
+use std::time::Duration;
+
+use km_mesos_proto::v1::{self, DrainState, master::call};
+
+use super::{Answer, Master, calls};
+use crate::link::MasterMessage;
+
+impl Master {
+    pub(super) fn drain_agent(&mut self, call: call::DrainAgent) -> Answer {
+        let id = call.agent_id.value;
+        if let Err(answer) = self.may_deactivate(&id) {
+            return answer;
+        }
+        let nanoseconds = call
+            .max_grace_period
+            .map(|grace| i64::from(grace.nanos).saturating_add(grace.seconds.saturating_mul(1_000_000_000)));
+        let config = v1::DrainConfig {
+            max_grace_period: nanoseconds.map(|nanoseconds| v1::DurationInfo { nanoseconds }),
+            mark_gone: Some(call.mark_gone.unwrap_or(false)),
+        };
+        let drain = v1::DrainInfo { state: DrainState::Draining as i32, config };
+        let (now, state) = (self.now, Some(drain));
+        if let Some(agent) = self.agents.get_mut(&id) {
+            (agent.deactivated, agent.drain, agent.drain_start) = (true, state, Some(now));
+            self.allocator.set_agent_active(&id, false);
+            self.rescind_offers_of_agent(&id);
+            self.kill_all_on(&id);
+        } else if let Some(record) = self.recovered.get_mut(&id) {
+            (record.deactivated, record.drain, record.drain_start) = (true, state, Some(now));
+        } else if let Some((info, _)) = self.unreachable.get(&id) {
+            let record =
+                super::RegisteredAgent { info: info.clone(), deactivated: true, drain: state, drain_start: Some(now) };
+            self.unreachable_drains.insert(id.clone(), record);
+        }
+        self.persist();
+        self.check_drains();
+        Answer::ok()
+    }
+
+    pub(super) fn deactivate_agent(&mut self, id: &str) -> Answer {
+        if let Err(answer) = self.may_deactivate(id) {
+            return answer;
+        }
+        if let Some(agent) = self.agents.get_mut(id) {
+            agent.deactivated = true;
+            self.allocator.set_agent_active(id, false);
+            self.rescind_offers_of_agent(id);
+        } else if let Some(record) = self.recovered.get_mut(id) {
+            record.deactivated = true;
+        } else if let Some((info, _)) = self.unreachable.get(id) {
+            let record =
+                super::RegisteredAgent { info: info.clone(), deactivated: true, drain: None, drain_start: None };
+            self.unreachable_drains.insert(id.to_owned(), record);
+        }
+        self.persist();
+        Answer::ok()
+    }
+
+    fn may_deactivate(&self, id: &str) -> Result<(), Answer> {
+        let info = self.info_of_agent(id).ok_or_else(|| Answer::refused(400, "Unknown agent"))?;
+        let ip = self.agents.get(id).map_or("", |agent| agent.ip.as_str());
+        match self.scheduled_machine(&info.hostname, ip) {
+            Some(machine) => {
+                let name = machine.hostname.or(machine.ip).unwrap_or_default();
+                let reason = format!("Agent {id} is part of a maintenance schedule under Machine {name}");
+                Err(Answer::refused(400, reason))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn info_of_agent(&self, id: &str) -> Option<&v1::AgentInfo> {
+        let live = self.agents.get(id).map(|agent| &agent.info);
+        let recovered = || self.recovered.get(id).map(|record| &record.info);
+        live.or_else(recovered).or_else(|| self.unreachable.get(id).map(|(info, _)| info))
+    }
+
+    pub(super) fn reactivate_agent(&mut self, id: &str) -> Answer {
+        if let Some(agent) = self.agents.get_mut(id) {
+            if !agent.deactivated {
+                return Answer::refused(400, "Agent is not deactivated");
+            }
+            if agent.draining() {
+                return Answer::refused(400, "Agent is still in the DRAINING state");
+            }
+            (agent.deactivated, agent.drain, agent.drain_start) = (false, None, None);
+            let offerable = agent.offerable();
+            self.allocator.set_agent_active(id, offerable);
+            self.persist();
+            return Answer::ok();
+        }
+        let known = self.recovered.contains_key(id) || self.unreachable.contains_key(id);
+        if !known {
+            return Answer::refused(400, "Unknown agent");
+        }
+        let memory = self.recovered.get_mut(id).or(self.unreachable_drains.get_mut(id));
+        let Some(memory) = memory.filter(|memory| memory.deactivated) else {
+            return Answer::refused(400, "Agent is not deactivated");
+        };
+        (memory.deactivated, memory.drain, memory.drain_start) = (false, None, None);
+        self.persist();
+        Answer::ok()
+    }
+
+    /// Kills whatever runs on a draining agent, within the grace period that was asked for.
+    fn kill_all_on(&mut self, id: &str) {
+        let Some(agent) = self.agents.get_mut(id) else { return };
+        let grace = agent.drain.as_ref().and_then(|drain| drain.config.max_grace_period);
+        let policy = grace.map(|grace| v1::KillPolicy { grace_period: Some(grace) });
+        for (framework, task) in agent.tasks.clone() {
+            let over = self
+                .frameworks
+                .get(&framework)
+                .and_then(|found| found.tasks.get(&task))
+                .is_none_or(super::task::Task::terminal);
+            if over {
+                continue;
+            }
+            let (framework_id, task_id) = (calls::framework_id(&framework), v1::TaskId { value: task });
+            self.to_agent(id, MasterMessage::KillTask { framework_id, task_id, kill_policy: policy.clone() });
+        }
+    }
+
+    /// A draining agent came back: what it still runs is killed again.
+    pub(super) fn drain_again(&mut self, id: &str) {
+        if self.agents.get(id).is_some_and(super::agent::Agent::draining) {
+            self.kill_all_on(id);
+        }
+    }
+
+    /// Finds agents on which nothing is left to drain.
+    pub(super) fn check_drains(&mut self) {
+        let done: Vec<String> = self
+            .agents
+            .values()
+            .filter(|agent| agent.draining() && agent.connected() && agent.tasks.is_empty())
+            .map(|agent| agent.id.clone())
+            .collect();
+        for id in done {
+            let Some(agent) = self.agents.get_mut(&id) else { continue };
+            let Some(drain) = agent.drain.as_mut() else { continue };
+            drain.state = DrainState::Drained as i32;
+            if drain.config.mark_gone.unwrap_or(false) {
+                self.mark_gone(&id);
+            }
+            self.persist();
+        }
+    }
+
+    /// What a status of a draining agent's task says: it was the drain that killed it (M269, M270).
+    pub(super) fn colour_by_drain(&self, agent: &str, framework: &str, status: &mut v1::TaskStatus) {
+        let Some(agent) = self.agents.get(agent).filter(|agent| agent.draining()) else { return };
+        if status.state != v1::TaskState::TaskKilled as i32 {
+            return;
+        }
+        status.reason = Some(v1::task_status::Reason::AgentDraining as i32);
+        let gone = agent.drain.as_ref().is_some_and(|drain| drain.config.mark_gone.unwrap_or(false));
+        let aware = self.frameworks.get(framework).is_some_and(super::framework::Framework::partition_aware);
+        if gone && aware {
+            status.state = v1::TaskState::TaskGoneByOperator as i32;
+        }
+    }
+
+    /// When draining began, as operators see it.
+    pub(super) fn drain_start_of(start: Option<Duration>) -> Option<v1::TimeInfo> {
+        start.map(super::event::time_info)
+    }
+}

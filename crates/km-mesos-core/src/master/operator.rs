@@ -1,0 +1,343 @@
+//! The operator API: one call, one answer; and the event stream.
+
+use km_mesos_proto::v1::{
+    self, TaskState, TaskStatus,
+    master::{
+        Call, Event, Response,
+        call::Type,
+        event::{self, Type as EventType},
+        response::{self, Type as ResponseType},
+    },
+    offer::operation::{self, Type as OperationType},
+};
+
+use super::{
+    Action, Answer, ConnectionId, Master, Peer,
+    event::{Timer, seconds},
+    framework::Framework,
+    operations::operator_operation,
+};
+
+impl Master {
+    pub(super) fn operator_call(&mut self, principal: Option<&str>, call: Call) -> Answer {
+        let kind = call.r#type();
+        if let Some(response) = self.read(kind) {
+            return Answer::response(response);
+        }
+        let missing = |field: &str| {
+            Answer::refused(400, format!("Failed to validate master::Call: Expecting '{field}' to be present"))
+        };
+        match kind {
+            Type::Teardown => match call.teardown {
+                Some(teardown) => self.operator_teardown(&teardown.framework_id.value),
+                None => missing("teardown"),
+            },
+            Type::MarkAgentGone => match call.mark_agent_gone {
+                Some(gone) => self.operator_mark_gone(&gone.agent_id.value),
+                None => missing("mark_agent_gone"),
+            },
+            Type::DrainAgent => {
+                call.drain_agent.map_or_else(|| missing("drain_agent"), |drain| self.drain_agent(drain))
+            }
+            Type::DeactivateAgent => match call.deactivate_agent {
+                Some(deactivate) => self.deactivate_agent(&deactivate.agent_id.value),
+                None => missing("deactivate_agent"),
+            },
+            Type::ReactivateAgent => match call.reactivate_agent {
+                Some(reactivate) => self.reactivate_agent(&reactivate.agent_id.value),
+                None => missing("reactivate_agent"),
+            },
+            Type::UpdateMaintenanceSchedule => match call.update_maintenance_schedule {
+                Some(update) => self.update_schedule(update.schedule),
+                None => missing("update_maintenance_schedule"),
+            },
+            Type::StartMaintenance => match call.start_maintenance {
+                Some(start) => self.start_maintenance(&start.machines),
+                None => missing("start_maintenance"),
+            },
+            Type::StopMaintenance => match call.stop_maintenance {
+                Some(stop) => self.stop_maintenance(&stop.machines),
+                None => missing("stop_maintenance"),
+            },
+            Type::UpdateWeights => match call.update_weights {
+                Some(update) => self.update_weights(&update.weight_infos),
+                None => missing("update_weights"),
+            },
+            Type::UpdateQuota => match call.update_quota {
+                Some(update) => self.update_quota(&update.quota_configs, update.force.unwrap_or(false)),
+                None => missing("update_quota"),
+            },
+            Type::ReserveResources => match call.reserve_resources {
+                Some(reserve) => self.operator_reserve(principal, reserve),
+                None => missing("reserve_resources"),
+            },
+            Type::UnreserveResources => match call.unreserve_resources {
+                Some(unreserve) => {
+                    let mut operation = operator_operation(OperationType::Unreserve);
+                    operation.unreserve = Some(operation::Unreserve { resources: unreserve.resources });
+                    self.operator_convert(principal, &unreserve.agent_id.value, &operation)
+                }
+                None => missing("unreserve_resources"),
+            },
+            Type::CreateVolumes => match call.create_volumes {
+                Some(create) => {
+                    let mut operation = operator_operation(OperationType::Create);
+                    operation.create = Some(operation::Create { volumes: create.volumes });
+                    self.operator_convert(principal, &create.agent_id.value, &operation)
+                }
+                None => missing("create_volumes"),
+            },
+            Type::DestroyVolumes => match call.destroy_volumes {
+                Some(destroy) => {
+                    let mut operation = operator_operation(OperationType::Destroy);
+                    operation.destroy = Some(operation::Destroy { volumes: destroy.volumes });
+                    self.operator_convert(principal, &destroy.agent_id.value, &operation)
+                }
+                None => missing("destroy_volumes"),
+            },
+            other => Answer::refused(501, format!("Call {} is not implemented", other.as_str_name())),
+        }
+    }
+
+    /// Calls that only read.
+    fn read(&self, kind: Type) -> Option<Response> {
+        let mut response = Response::default();
+        let of_type = match kind {
+            Type::GetHealth => {
+                response.get_health = Some(response::GetHealth { healthy: true });
+                ResponseType::GetHealth
+            }
+            Type::GetFlags => {
+                let flag =
+                    |(name, value): (&String, &String)| v1::Flag { name: name.clone(), value: Some(value.clone()) };
+                response.get_flags = Some(response::GetFlags { flags: self.config.flags.iter().map(flag).collect() });
+                ResponseType::GetFlags
+            }
+            Type::GetVersion => {
+                let version_info = v1::VersionInfo { version: self.version(), ..v1::VersionInfo::default() };
+                response.get_version = Some(response::GetVersion { version_info });
+                ResponseType::GetVersion
+            }
+            Type::GetMetrics => {
+                let metric = |(name, value)| v1::Metric { name, value: Some(value) };
+                response.get_metrics =
+                    Some(response::GetMetrics { metrics: self.metrics().into_iter().map(metric).collect() });
+                ResponseType::GetMetrics
+            }
+            Type::GetLoggingLevel => {
+                response.get_logging_level = Some(response::GetLoggingLevel { level: 0 });
+                ResponseType::GetLoggingLevel
+            }
+            Type::GetState => {
+                response.get_state = Some(self.get_state());
+                ResponseType::GetState
+            }
+            Type::GetAgents => {
+                response.get_agents = Some(self.get_agents());
+                ResponseType::GetAgents
+            }
+            Type::GetFrameworks => {
+                response.get_frameworks = Some(self.get_frameworks());
+                ResponseType::GetFrameworks
+            }
+            Type::GetExecutors => {
+                response.get_executors = Some(self.get_executors());
+                ResponseType::GetExecutors
+            }
+            Type::GetOperations => {
+                response.get_operations = Some(response::GetOperations::default());
+                ResponseType::GetOperations
+            }
+            Type::GetTasks => {
+                response.get_tasks = Some(self.get_tasks());
+                ResponseType::GetTasks
+            }
+            Type::GetRoles => {
+                let roles = self.role_names().iter().map(|name| self.role_view(name)).collect();
+                response.get_roles = Some(response::GetRoles { roles });
+                ResponseType::GetRoles
+            }
+            Type::GetWeights => {
+                let weight =
+                    |(role, weight): (&String, &f64)| v1::WeightInfo { weight: *weight, role: Some(role.clone()) };
+                let weight_infos = self.allocator.weights().iter().map(weight).collect();
+                response.get_weights = Some(response::GetWeights { weight_infos });
+                ResponseType::GetWeights
+            }
+            Type::GetMaster => {
+                response.get_master = Some(response::GetMaster {
+                    master_info: Some(self.config.info.clone()),
+                    start_time: Some(seconds(self.started)),
+                    elected_time: Some(seconds(self.started)),
+                });
+                ResponseType::GetMaster
+            }
+            Type::GetMaintenanceStatus => {
+                response.get_maintenance_status =
+                    Some(response::GetMaintenanceStatus { status: self.maintenance_status() });
+                ResponseType::GetMaintenanceStatus
+            }
+            Type::GetMaintenanceSchedule => {
+                let schedule = self.schedule.clone();
+                response.get_maintenance_schedule = Some(response::GetMaintenanceSchedule { schedule });
+                ResponseType::GetMaintenanceSchedule
+            }
+            Type::GetQuota => {
+                response.get_quota = Some(response::GetQuota { status: self.quota_status() });
+                ResponseType::GetQuota
+            }
+            _ => return None,
+        };
+        response.r#type = Some(of_type as i32);
+        Some(response)
+    }
+
+    /// Quota as operators see it.
+    pub(super) fn quota_status(&self) -> v1::quota::QuotaStatus {
+        let configs = self.allocator.quotas().iter().map(|(role, quota)| quota.to_config(role)).collect();
+        v1::quota::QuotaStatus { configs, ..Default::default() }
+    }
+
+    /// The version that clients parse as numbers with dots.
+    pub(super) fn version(&self) -> String {
+        self.config.info.version.clone().unwrap_or_else(|| "1.11.0".to_owned())
+    }
+
+    fn operator_teardown(&mut self, framework: &str) -> Answer {
+        if !self.frameworks.contains_key(framework) {
+            return Answer::refused(400, "No framework found with specified ID");
+        }
+        self.remove_framework(framework);
+        Answer::ok()
+    }
+
+    fn operator_mark_gone(&mut self, id: &str) -> Answer {
+        if self.gone.contains_key(id) {
+            return Answer::ok();
+        }
+        if self.info_of_agent(id).is_none() {
+            return Answer::refused(404, "Agent not found");
+        }
+        self.mark_gone(id);
+        Answer::ok()
+    }
+
+    /// With `source`, a reservation moves from one role to another: the old one ends and the new one begins at once.
+    fn operator_reserve(&mut self, principal: Option<&str>, call: v1::master::call::ReserveResources) -> Answer {
+        let agent = call.agent_id.value;
+        if !call.source.is_empty() {
+            let mut operation = operator_operation(OperationType::Unreserve);
+            operation.unreserve = Some(operation::Unreserve { resources: call.source });
+            if let Err((status, reason)) = self.convert_by_operator(principal, &agent, &operation) {
+                return Answer::refused(status, reason);
+            }
+        }
+        let mut operation = operator_operation(OperationType::Reserve);
+        operation.reserve = Some(operation::Reserve { resources: call.resources, source: Vec::new() });
+        self.operator_convert(principal, &agent, &operation)
+    }
+
+    fn operator_convert(&mut self, principal: Option<&str>, agent: &str, operation: &v1::offer::Operation) -> Answer {
+        match self.convert_by_operator(principal, agent, operation) {
+            Ok(()) => Answer::accepted(),
+            Err((status, reason)) => Answer::refused(status, reason),
+        }
+    }
+
+    pub(super) fn operator_subscribe(&mut self, connection: ConnectionId) {
+        let subscribed = event::Subscribed {
+            get_state: Some(self.get_state()),
+            heartbeat_interval_seconds: Some(self.config.heartbeat_interval.as_secs_f64()),
+        };
+        self.peers.insert(connection, Peer::Operator);
+        self.operators.push_back(connection);
+        self.to_operator(
+            connection,
+            EventType::Subscribed,
+            Event { subscribed: Some(subscribed), ..Default::default() },
+        );
+        self.to_operator(connection, EventType::Heartbeat, Event::default());
+        self.arm(self.config.heartbeat_interval, Timer::Heartbeat(connection));
+        while self.operators.len() > self.config.max_operator_streams
+            && let Some(oldest) = self.operators.pop_front()
+        {
+            self.close(oldest);
+        }
+    }
+
+    pub(super) fn to_operator(&mut self, connection: ConnectionId, kind: EventType, mut event: Event) {
+        event.r#type = Some(kind as i32);
+        self.out.push(Action::ToOperator { connection, event: Box::new(event) });
+    }
+
+    fn tell_operators(&mut self, kind: EventType, event: impl Fn() -> Event) {
+        for connection in self.operators.clone() {
+            self.to_operator(connection, kind, event());
+        }
+    }
+
+    pub(super) fn task_added_event(&mut self, task: v1::Task) {
+        self.tell_operators(EventType::TaskAdded, || Event {
+            task_added: Some(event::TaskAdded { task: task.clone() }),
+            ..Default::default()
+        });
+    }
+
+    pub(super) fn task_updated_event(&mut self, framework: &str, status: &TaskStatus, state: TaskState) {
+        self.tell_operators(EventType::TaskUpdated, || Event {
+            task_updated: Some(event::TaskUpdated {
+                framework_id: super::calls::framework_id(framework),
+                status: status.clone(),
+                state: state as i32,
+            }),
+            ..Default::default()
+        });
+    }
+
+    /// FRAMEWORK_ADDED the first time, FRAMEWORK_UPDATED when its scheduler subscribes again.
+    pub(super) fn announce_framework(&mut self, id: &str) {
+        let returned = self.frameworks.get(id).is_some_and(|framework| framework.reregistered.is_some());
+        if returned {
+            self.update_framework_event(id);
+            return;
+        }
+        let Some(framework) = self.frameworks.get(id).map(|framework| self.framework_view(framework)) else { return };
+        self.tell_operators(EventType::FrameworkAdded, || Event {
+            framework_added: Some(event::FrameworkAdded { framework: framework.clone() }),
+            ..Default::default()
+        });
+    }
+
+    pub(super) fn update_framework_event(&mut self, id: &str) {
+        if self.operators.is_empty() {
+            return;
+        }
+        let Some(framework) = self.frameworks.get(id).map(|framework| self.framework_view(framework)) else { return };
+        self.tell_operators(EventType::FrameworkUpdated, || Event {
+            framework_updated: Some(event::FrameworkUpdated { framework: framework.clone() }),
+            ..Default::default()
+        });
+    }
+
+    pub(super) fn framework_removed_event(&mut self, framework: &Framework) {
+        self.tell_operators(EventType::FrameworkRemoved, || Event {
+            framework_removed: Some(event::FrameworkRemoved { framework_info: framework.info.clone() }),
+            ..Default::default()
+        });
+    }
+
+    pub(super) fn agent_added_event(&mut self, id: &str) {
+        let Some(agent) = self.agents.get(id).map(|agent| self.agent_view(agent)) else { return };
+        self.tell_operators(EventType::AgentAdded, || Event {
+            agent_added: Some(event::AgentAdded { agent: agent.clone() }),
+            ..Default::default()
+        });
+    }
+
+    pub(super) fn agent_removed_event(&mut self, agent_id: v1::AgentId) {
+        self.tell_operators(EventType::AgentRemoved, || Event {
+            agent_removed: Some(event::AgentRemoved { agent_id: agent_id.clone() }),
+            ..Default::default()
+        });
+    }
+}

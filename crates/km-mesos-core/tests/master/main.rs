@@ -1,0 +1,10 @@
+//! The master's core by its events and actions. Numbers like M124 name the behaviour in Apache Mesos' own tests.
+
+mod accept;
+mod agents;
+mod allocation;
+mod harness;
+mod invariants;
+mod operators;
+mod subscription;
+mod tasks;

@@ -1,0 +1,103 @@
+//! JSON or protobuf: of requests by `Content-Type`, of answers by `Accept`.
+
+use axum::body::Body;
+use http::{HeaderMap, Response, StatusCode, header};
+use km_mesos_proto::{Message, decode_checked, json};
+
+/// How messages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    Json,
+    Protobuf,
+}
+
+const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/x-protobuf";
+
+impl Encoding {
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => JSON,
+            Self::Protobuf => PROTOBUF,
+        }
+    }
+
+    pub fn encode<M: Message>(self, message: &M) -> Vec<u8> {
+        match self {
+            Self::Json => json::to_vec(message),
+            Self::Protobuf => message.encode_to_vec(),
+        }
+    }
+
+    /// The encoding of an answer: JSON if that is acceptable, else protobuf, else 406.
+    pub fn accepted(headers: &HeaderMap) -> Result<Self, Response<Body>> {
+        let values: Vec<&str> =
+            headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+        if values.is_empty() || accepts(&values, JSON) {
+            return Ok(Self::Json);
+        }
+        if accepts(&values, PROTOBUF) {
+            return Ok(Self::Protobuf);
+        }
+        Err(text(StatusCode::NOT_ACCEPTABLE, format!("Expecting 'Accept' to allow {JSON} or {PROTOBUF}")))
+    }
+}
+
+/// Whether any range of an `Accept` header takes the media type.
+fn accepts(values: &[&str], media: &str) -> bool {
+    let ranges = values.iter().flat_map(|value| value.split(','));
+    ranges.into_iter().any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default();
+        let refused = parts.any(|parameter| matches!(parameter, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
+        !refused && (kind == media || kind == "*/*" || kind == "application/*")
+    })
+}
+
+/// Reads a request's message; the error is the answer. Content types are compared whole: parameters are refused.
+pub(super) fn parse<M: Message>(headers: &HeaderMap, body: &[u8]) -> Result<M, Response<Body>> {
+    let bad = |reason: String| text(StatusCode::BAD_REQUEST, reason);
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else {
+        return Err(bad("Expecting 'Content-Type' to be present".to_owned()));
+    };
+    match kind.as_bytes() {
+        kind if kind == JSON.as_bytes() => {
+            json::from_slice(body).map_err(|error| bad(format!("Failed to parse body into JSON: {error}")))
+        }
+        kind if kind == PROTOBUF.as_bytes() => {
+            decode_checked(body).map_err(|error| bad(format!("Failed to parse body into Call protobuf: {error}")))
+        }
+        _ => Err(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("Expecting 'Content-Type' of {JSON} or {PROTOBUF}"))),
+    }
+}
+
+/// A plain text answer.
+pub(super) fn text(status: StatusCode, reason: impl Into<String>) -> Response<Body> {
+    answer(status, "text/plain; charset=utf-8", reason.into().into_bytes())
+}
+
+/// An answer with a body. An empty one says so by its length, as clients with kept connections need it.
+pub(super) fn answer(status: StatusCode, content_type: &str, body: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    if let Ok(value) = header::HeaderValue::from_str(content_type) {
+        response.headers_mut().insert(header::CONTENT_TYPE, value);
+    }
+    response
+}
+
+/// An answer without a body.
+pub(super) fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_LENGTH, header::HeaderValue::from_static("0"));
+    response
+}
+
+/// 405 with the method that would be right.
+pub(super) fn only(method: &'static str, used: &http::Method) -> Response<Body> {
+    let reason = format!("Expecting one of {{ '{method}' }}, but received '{used}'");
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, reason);
+    response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static(method));
+    response
+}

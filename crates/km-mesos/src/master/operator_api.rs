@@ -1,0 +1,75 @@
+//! `POST /api/v1`, and the older form `POST /teardown`.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::{Method, Response, StatusCode};
+use km_mesos_core::master::{Answer, Body as AnswerBody, Event};
+use km_mesos_proto::v1::{
+    self,
+    master::{self, call::Type},
+};
+
+use super::{
+    auth::Realm,
+    encoding::{Encoding, answer, empty, only, parse, text},
+    routes::{Call, parameters},
+    scheduler_api::streaming,
+    shell::Shell,
+};
+
+pub(super) fn serve(shell: &Arc<Shell>, call: Call) -> Response<Body> {
+    judge(shell, call).unwrap_or_else(|refusal| refusal)
+}
+
+fn judge(shell: &Arc<Shell>, request: Call) -> Result<Response<Body>, Response<Body>> {
+    let headers = &request.parts.headers;
+    let principal = shell.auth.principal(Realm::ReadWrite, headers)?;
+    if request.parts.method != Method::POST {
+        return Err(only("POST", &request.parts.method));
+    }
+    let call: master::Call = parse(headers, &request.body)?;
+    if call.r#type.is_none() {
+        return Err(text(StatusCode::BAD_REQUEST, "Failed to validate master::Call: Expecting 'type' to be present"));
+    }
+    let encoding = Encoding::accepted(headers)?;
+    if call.r#type() == Type::Subscribe {
+        let connection = shell.new_connection();
+        let body = shell.streams.open(shell, connection, encoding, String::new());
+        shell.handle(Event::OperatorSubscribe { connection });
+        return Ok(streaming(body, encoding.content_type()));
+    }
+    let event = Event::OperatorCall { principal, call: Box::new(call) };
+    Ok(to_response(shell.handle(event), encoding))
+}
+
+/// `POST /teardown` with the form field `frameworkId`.
+pub(super) fn teardown_form(shell: &Arc<Shell>, request: Call) -> Response<Body> {
+    let principal = match shell.auth.principal(Realm::ReadWrite, &request.parts.headers) {
+        Ok(principal) => principal,
+        Err(refusal) => return refusal,
+    };
+    if request.parts.method != Method::POST {
+        return only("POST", &request.parts.method);
+    }
+    let form = parameters(&String::from_utf8_lossy(&request.body));
+    let Some(id) = form.get("frameworkId") else {
+        return text(StatusCode::BAD_REQUEST, "Missing 'frameworkId' query parameter");
+    };
+    let teardown = master::call::Teardown { framework_id: v1::FrameworkId::new(id) };
+    let call = master::Call { r#type: Some(Type::Teardown as i32), teardown: Some(teardown), ..Default::default() };
+    to_response(shell.handle(Event::OperatorCall { principal, call: Box::new(call) }), Encoding::Json)
+}
+
+/// The core's answer over HTTP.
+pub(super) fn to_response(given: Option<Answer>, encoding: Encoding) -> Response<Body> {
+    let Some(given) = given else {
+        return text(StatusCode::INTERNAL_SERVER_ERROR, "The master gave no answer");
+    };
+    let status = StatusCode::from_u16(given.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    match given.body {
+        AnswerBody::Empty => empty(status),
+        AnswerBody::Text(reason) => text(status, reason),
+        AnswerBody::Response(response) => answer(status, encoding.content_type(), encoding.encode(&*response)),
+    }
+}
