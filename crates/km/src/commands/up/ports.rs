@@ -12,6 +12,7 @@ use crate::{
 
 /// 0 asks for any free port. A cluster that was up before keeps its ports, since running executors look for it there.
 #[derive(Args, Clone, Debug)]
+#[group(skip)]
 pub struct Flags {
     /// Port of the API server.
     #[arg(long, value_name = "PORT", default_value_t = 6443)]
