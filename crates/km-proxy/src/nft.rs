@@ -59,9 +59,9 @@ fn addresses(rules: &Ruleset, with_endpoints: bool) -> Vec<String> {
     ports
         .flat_map(|(number, port)| {
             let target = if with_endpoints { format!("goto service-{number}") } else { "goto refuse".to_owned() };
-            port.addresses.iter().map(move |address| {
-                format!("{address} . {} . {} : {target}", port.protocol.name(), port.port)
-            })
+            port.addresses
+                .iter()
+                .map(move |address| format!("{address} . {} . {} : {target}", port.protocol.name(), port.port))
         })
         .collect()
 }
@@ -134,10 +134,7 @@ impl Table {
     }
 
     fn hook(&mut self, name: &str, kind: &str, hook: &str, priority: i32, rule: &str) {
-        self.chain(
-            name,
-            &[format!("type {kind} hook {hook} priority {priority}; policy accept;"), rule.to_owned()],
-        );
+        self.chain(name, &[format!("type {kind} hook {hook} priority {priority}; policy accept;"), rule.to_owned()]);
     }
 }
 

@@ -248,8 +248,14 @@ pub mod tests {
                     "conditions": { "ready": ready, "serving": serving, "terminating": terminating } })
         };
         for (endpoints, expected) in [
-            (json!([endpoint("10.0.0.1", true, true, false), endpoint("10.0.0.2", false, true, true)]), vec!["10.0.0.1"]),
-            (json!([endpoint("10.0.0.1", false, false, false), endpoint("10.0.0.2", false, true, true)]), vec!["10.0.0.2"]),
+            (
+                json!([endpoint("10.0.0.1", true, true, false), endpoint("10.0.0.2", false, true, true)]),
+                vec!["10.0.0.1"],
+            ),
+            (
+                json!([endpoint("10.0.0.1", false, false, false), endpoint("10.0.0.2", false, true, true)]),
+                vec!["10.0.0.2"],
+            ),
             (json!([endpoint("10.0.0.1", false, true, false)]), vec![]),
             (json!([{ "addresses": ["10.0.0.9"], "conditions": {} }]), vec!["10.0.0.9"]),
         ] {

@@ -131,13 +131,7 @@ impl Status {
     }
 }
 
-async fn run(
-    client: Client,
-    mode: Mode,
-    node: &str,
-    status: Status,
-    stop: CancellationToken,
-) -> anyhow::Result<()> {
+async fn run(client: Client, mode: Mode, node: &str, status: Status, stop: CancellationToken) -> anyhow::Result<()> {
     status.standing_by.store(true, Ordering::Relaxed);
     let path = lock::path().context("reading the own network namespace")?;
     let _right = tokio::select! {

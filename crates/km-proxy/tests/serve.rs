@@ -1,5 +1,7 @@
 //! A proxy against a scripted API server, in a network namespace of its own: needs root and nft.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
+
 use std::{
     io::Write,
     net::{Ipv4Addr, SocketAddr},
@@ -198,7 +200,10 @@ async fn api_server(changes: Changes, first: Value) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = Router::new()
-        .route("/api/v1/services", get(async |Query(query): Query<Value>| answer(&query, "ServiceList", "v1", service(), None)))
+        .route(
+            "/api/v1/services",
+            get(async |Query(query): Query<Value>| answer(&query, "ServiceList", "v1", service(), None)),
+        )
         .route(
             "/apis/discovery.k8s.io/v1/endpointslices",
             get(async |State((changes, first)): State<(Changes, Value)>, Query(query): Query<Value>| {
@@ -211,9 +216,16 @@ async fn api_server(changes: Changes, first: Value) -> SocketAddr {
 }
 
 /// A list, or a watch that stays open.
-fn answer(query: &Value, kind: &str, version: &str, item: Value, changes: Option<broadcast::Receiver<Value>>) -> Response {
+fn answer(
+    query: &Value,
+    kind: &str,
+    version: &str,
+    item: Value,
+    changes: Option<broadcast::Receiver<Value>>,
+) -> Response {
     if query.get("watch").and_then(Value::as_str) != Some("true") {
-        let list = json!({ "kind": kind, "apiVersion": version, "metadata": { "resourceVersion": "3" }, "items": [item] });
+        let list =
+            json!({ "kind": kind, "apiVersion": version, "metadata": { "resourceVersion": "3" }, "items": [item] });
         return Json(list).into_response();
     }
     let events = futures::stream::unfold(changes, |changes| async move {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use flate2::bufread::MultiGzDecoder;
-use rustix::fs::{CWD, FileType, Mode, XattrFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 use sha2::{Digest, Sha256};
 use tar::{Archive, EntryType};
 
@@ -120,11 +120,19 @@ fn unpack_plain(input: impl Read, folder: &Path) -> io::Result<Unpacked> {
     folders.sort_by(|a, b| b.path_bytes().cmp(&a.path_bytes()));
     for mut entry in folders {
         entry.unpack_in(folder)?;
+        let time = i64::try_from(entry.header().mtime()?).unwrap_or(0);
+        set_time(&place(folder, &entry.path()?)?, time)?;
     }
-    drop(archive);
     // What follows the end mark belongs to the digest too.
     io::copy(&mut input, &mut io::sink())?;
     Ok(Unpacked { diff_id: format!("sha256:{:x}", input.hash.finalize()), size })
+}
+
+/// The tar reader sets the times of files only.
+fn set_time(path: &Path, seconds: i64) -> io::Result<()> {
+    let time = Timespec { tv_sec: seconds, tv_nsec: 0 };
+    let times = Timestamps { last_access: time, last_modification: time };
+    Ok(rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 fn is_node(kind: EntryType) -> bool {
