@@ -49,6 +49,9 @@ impl Executor {
         let mut timer: Option<Duration> = None;
         let mut hard_deadline: Option<Duration> = None;
         let mut over = false;
+        // Nobody is left to acknowledge anything.
+        let mut agent_gone = false;
+        let mut news_over = false;
         // Without an idle timer yet: asks for one.
         let mut next = Some(Event::Timer);
         loop {
@@ -69,7 +72,7 @@ impl Executor {
                     }
                 }
             }
-            if over && jobs.is_empty() && self.agent.is_idle() {
+            if over && jobs.is_empty() && (self.agent.is_idle() || agent_gone) {
                 break;
             }
             let clock = self.shared.clock;
@@ -80,9 +83,12 @@ impl Executor {
                 }
             };
             tokio::select! {
-                item = news.recv() => match item {
-                    Some(item) => next = self.heard(item),
-                    None => next = Some(Event::Shutdown),
+                item = news.recv(), if !news_over => match item {
+                    Some(item) => {
+                        agent_gone |= matches!(item, News::GaveUp(_));
+                        next = self.heard(item);
+                    }
+                    None => news_over = true,
                 },
                 event = events.recv() => next = event,
                 change = changes.next() => match change {

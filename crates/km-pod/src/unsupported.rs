@@ -39,8 +39,11 @@ pub fn list(spec: &PodSpec) -> Vec<(String, &'static str)> {
     );
     let security = spec.security_context.clone().unwrap_or_default();
     note(security.sysctls.is_some(), "spec.securityContext.sysctls", "sysctls are not set");
-    note(security.fs_group.is_some(), "spec.securityContext.fsGroup", "files of volumes keep their group");
-    note(security.supplemental_groups.is_some(), "spec.securityContext.supplementalGroups", "groups are not added");
+    note(
+        security.fs_group.is_some(),
+        "spec.securityContext.fsGroup",
+        "files of volumes keep their group; the process gets it in addition",
+    );
     for (list, containers) in
         [("initContainers", spec.init_containers.as_ref()), ("containers", Some(&spec.containers))]
     {

@@ -51,7 +51,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn play(world: &mut World, step: &Step, number: usize) {
     let agent = |which: u8| format!("agent{}", which % 3 + 1);
-    let mut nth = |which: u8| {
+    let nth = |which: u8| {
         let keys: Vec<PodKey> = world.api.pods.keys().cloned().collect();
         (!keys.is_empty()).then(|| keys[usize::from(which) % keys.len()].clone())
     };
@@ -99,7 +99,7 @@ fn play(world: &mut World, step: &Step, number: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
     /// The world checks the invariants at each step. When the faults end, every pod runs that can, every deleted pod is
     /// gone, and there is exactly one live task for each pod that runs.

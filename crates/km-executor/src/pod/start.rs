@@ -183,6 +183,8 @@ fn build(
         memory_limit_bytes: memory_limit_bytes(container),
         run_as_user: security.user,
         run_as_group: security.group,
+        supplemental_groups: security.groups,
+        no_new_privileges: security.no_new_privileges,
         privileged: security.privileged,
         read_only_root: security.read_only_root,
         add_capabilities: security.add,
@@ -195,6 +197,8 @@ fn build(
 struct Security {
     user: Option<u32>,
     group: Option<u32>,
+    groups: Vec<u32>,
+    no_new_privileges: bool,
     non_root: bool,
     privileged: bool,
     read_only_root: bool,
@@ -207,10 +211,13 @@ impl Security {
         let of_pod = pod.spec.as_ref().and_then(|spec| spec.security_context.clone()).unwrap_or_default();
         let own = container.security_context.clone().unwrap_or_default();
         let id = |own: Option<i64>, pod: Option<i64>| own.or(pod).and_then(|id| u32::try_from(id).ok());
+        let groups = of_pod.supplemental_groups.into_iter().flatten().chain(of_pod.fs_group);
         let capabilities = own.capabilities.unwrap_or_default();
         Self {
             user: id(own.run_as_user, of_pod.run_as_user),
             group: id(own.run_as_group, of_pod.run_as_group),
+            groups: groups.filter_map(|group| u32::try_from(group).ok()).collect(),
+            no_new_privileges: own.allow_privilege_escalation == Some(false),
             non_root: own.run_as_non_root.or(of_pod.run_as_non_root) == Some(true),
             privileged: own.privileged == Some(true),
             read_only_root: own.read_only_root_filesystem == Some(true),

@@ -30,15 +30,15 @@ async fn logs_of_running_previous_and_ended_containers() {
     assert_eq!(get(&world, "/containerLogs/n/p/c?previous=true").await.0, 400);
     assert_eq!(get(&world, "/containerLogs/n/p/none").await.0, 404);
     assert_eq!(get(&world, "/containerLogs/n/none/c").await.0, 404);
-    let following = {
-        let address = world.kubelet;
-        tokio::spawn(async move {
-            let url = format!("https://{address}/containerLogs/n/p/c?follow=true");
-            client().get(url).send().await.unwrap().text().await.unwrap()
-        })
-    };
+    let url = format!("https://{}/containerLogs/n/p/c?follow=true", world.kubelet);
+    let mut following = client().get(url).send().await.unwrap();
+    let mut text = following.chunk().await.unwrap().unwrap().to_vec();
+    world.runtime.write_log("uid-p-c-0", &format!("{LOG}2026-01-01T00:00:02Z stdout F end\n"));
     world.runtime.exit("uid-p-c-0", 1);
-    assert_eq!(following.await.unwrap(), "hello\nagain\n", "following ends with the container");
+    while let Some(chunk) = following.chunk().await.unwrap() {
+        text.extend(chunk);
+    }
+    assert_eq!(text, b"hello\nagain\nend\n", "following ends with the container");
     world.journal.wait("start uid-p-c-1").await;
 
     let ended = World::with(|_| {}, &["--anonymous-auth"]).await;

@@ -37,6 +37,12 @@ pub(super) enum Then {
     },
     /// Strangers may be judged by the listing.
     JudgeStrangers,
+    /// A stranger and a task of ours claim the same pod: the API server's view of it decides.
+    JudgeRival {
+        task_id: String,
+        agent_id: String,
+        pod: PodKey,
+    },
     /// A node was created or patched.
     NodeWritten {
         agent_id: String,
@@ -94,10 +100,15 @@ impl Effects {
         self.open.values().any(|(_, then)| {
             let ack = match then {
                 Then::Acknowledge(ack) | Then::DecideEnded { ack, .. } => ack.as_ref(),
-                Then::Nothing | Then::JudgeStrangers | Then::NodeWritten { .. } => None,
+                Then::Nothing | Then::JudgeStrangers | Then::JudgeRival { .. } | Then::NodeWritten { .. } => None,
             };
             ack.is_some_and(|ack| ack.task_id == task_id && ack.uuid == uuid)
         })
+    }
+
+    /// Whether it is being found out if this stranger has the pod.
+    pub fn judging(&self, id: &str) -> bool {
+        self.open.values().any(|(_, then)| matches!(then, Then::JudgeRival { task_id, .. } if task_id == id))
     }
 
     /// Whether the end of this task is being decided.

@@ -61,7 +61,7 @@ impl Core {
     }
 
     /// A pod that has a task: is it the one that the API server knows as bound?
-    fn compare_with_task(&mut self, now: Duration, key: &PodKey, new: &Pod, out: &mut Vec<Action>) {
+    pub(super) fn compare_with_task(&mut self, now: Duration, key: &PodKey, new: &Pod, out: &mut Vec<Action>) {
         let Some(task) = self.tasks.of_pod(key) else { return };
         let bound_to = annotation(new, keys::TASK_ID);
         if !pod::is_scheduled(new) || bound_to.is_none() {
@@ -189,6 +189,13 @@ impl Core {
                     _ => None,
                 };
                 self.decide_ended(now, *task, ack, message, pod, out);
+            }
+            Then::JudgeRival { task_id, agent_id, pod } => {
+                let current = match &reply {
+                    ApiReply::Pod(pod) => pod.as_deref(),
+                    _ => None,
+                };
+                self.judge_rival(now, (&task_id, &agent_id), &pod, current, out);
             }
             Then::JudgeStrangers => {
                 if let ApiReply::Pods(listing) = reply {

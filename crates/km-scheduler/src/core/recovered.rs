@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use k8s_openapi::api::core::v1::Pod;
 use km_kube::{keys, pod};
 use km_mesos_proto::v1::{TaskState, TaskStatus};
 use km_podtask::{Flags, PodKey, State, Task, TaskName};
@@ -15,6 +16,11 @@ use super::{
     pods::{annotation, uid},
     status::is_alive,
 };
+
+/// Whether the pod was bound by another task than this.
+fn bound_by_other(pod: &Pod, id: &str) -> bool {
+    pod::is_scheduled(pod) && annotation(pod, keys::TASK_ID).is_some_and(|other| other != id)
+}
 
 /// How long a stranger is known before its pod's absence is looked into.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -63,20 +69,56 @@ impl Core {
             self.recovered.next_look.get_or_insert(now + PATIENCE);
             return;
         };
-        if self.may_adopt(&key, id) {
-            self.adopt(now, key, id, agent, state);
-        } else {
+        self.meet_stranger(now, key, id, &agent, state, out);
+    }
+
+    /// A stranger whose pod is known: adopted if the pod has no other task, killed if the pod is over or bound by
+    /// another. Between the stranger and an unbound task of ours the API server decides.
+    fn meet_stranger(
+        &mut self,
+        now: Duration,
+        key: PodKey,
+        id: &str,
+        agent: &str,
+        state: TaskState,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(known) = self.pods.get(&key) else { return };
+        if pod::is_terminal(known) || bound_by_other(known, id) {
             tracing::warn!(%key, task = id, "a second task of the pod is killed");
-            self.kill(now, id, &agent);
+            self.kill(now, id, agent);
+        } else if self.tasks.of_pod(&key).is_none() {
+            self.adopt(now, key, id, agent.to_owned(), state);
+        } else if !self.effects.judging(id) {
+            let uid = uid(known);
+            let then = Then::JudgeRival { task_id: id.to_owned(), agent_id: agent.to_owned(), pod: key.clone() };
+            self.effects.start(then, out, |op| Action::FetchPod { op, pod: key, uid });
         }
     }
 
-    /// Whether the pod has no other task and isn't over.
-    fn may_adopt(&self, key: &PodKey, id: &str) -> bool {
-        let Some(known) = self.pods.get(key) else { return false };
-        let bound_to = annotation(known, keys::TASK_ID);
-        let bound_by_other = pod::is_scheduled(known) && bound_to.is_some_and(|other| other != id);
-        self.tasks.of_pod(key).is_none() && !pod::is_terminal(known) && !bound_by_other
+    /// What the API server says about a pod that a stranger and a task of ours claim.
+    pub(super) fn judge_rival(
+        &mut self,
+        now: Duration,
+        (id, agent): (&str, &str),
+        key: &PodKey,
+        current: Option<&Pod>,
+        out: &mut Vec<Action>,
+    ) {
+        match current {
+            Some(pod) if !pod::is_terminal(pod) && !bound_by_other(pod, id) => {
+                // Ours yields if the stranger bound it. If nobody did yet, the question is asked again.
+                self.compare_with_task(now, key, pod, out);
+                if self.tasks.get(id).is_none() {
+                    self.recovered.open.entry(id.to_owned()).or_insert_with(|| (agent.to_owned(), now));
+                    self.recovered.next_look.get_or_insert(now + PATIENCE);
+                }
+            }
+            _ => {
+                tracing::warn!(%key, task = id, "a task that lost its pod to another is killed");
+                self.kill(now, id, agent);
+            }
+        }
     }
 
     fn adopt(&mut self, now: Duration, key: PodKey, id: &str, agent_id: String, state: TaskState) {
@@ -122,12 +164,13 @@ impl Core {
         for (id, agent) in open {
             let name = TaskName::of_task(&id);
             if let Some(key) = name.and_then(|name| self.pod_by_name.get(&name)).cloned() {
+                if self.recovered.next_look.is_some_and(|look| look > now) && self.tasks.of_pod(&key).is_some() {
+                    continue;
+                }
                 self.recovered.open.remove(&id);
-                if self.may_adopt(&key, &id) {
-                    self.adopt(now, key, &id, agent, TaskState::TaskStaging);
+                if self.tasks.get(&id).is_none() {
+                    self.meet_stranger(now, key, &id, &agent, TaskState::TaskStaging, out);
                     self.reconciler.ask(&id);
-                } else if self.tasks.get(&id).is_none() {
-                    self.kill(now, &id, &agent);
                 }
             }
         }

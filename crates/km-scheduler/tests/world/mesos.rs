@@ -30,6 +30,8 @@ pub struct Agent {
 
 pub struct FakeTask {
     pub info: TaskInfo,
+    /// The pod in the info's data.
+    pod: Pod,
     pub state: TaskState,
     /// Updates that are not acknowledged, the oldest first, with the time of its last sending.
     pub updates: VecDeque<(TaskStatus, Option<Duration>)>,
@@ -41,8 +43,8 @@ impl FakeTask {
         matches!(self.state, TaskStaging | TaskStarting | TaskRunning | TaskKilling)
     }
 
-    pub fn pod(&self) -> Pod {
-        serde_json::from_slice(self.info.data.as_deref().unwrap_or_default()).expect("the data is a pod")
+    pub fn pod(&self) -> &Pod {
+        &self.pod
     }
 }
 
@@ -241,7 +243,9 @@ impl Mesos {
         assert!(want.windows(2).all(|pair| pair[0] != pair[1]), "invariant 8: a port twice");
         for info in tasks {
             let id = info.task_id.value.clone();
-            let task = FakeTask { info, state: TaskState::TaskStaging, updates: VecDeque::new() };
+            let data = info.data.as_deref().unwrap_or_default();
+            let pod = serde_json::from_slice(data).expect("the data is a pod");
+            let task = FakeTask { info, pod, state: TaskState::TaskStaging, updates: VecDeque::new() };
             assert!(agent.tasks.insert(id, task).is_none(), "a task id is used twice");
         }
     }
@@ -317,8 +321,12 @@ impl Mesos {
         for (agent_id, task_id) in todo {
             let hostname = self.agents[&agent_id].hostname.clone();
             let task = &self.agents[&agent_id].tasks[&task_id];
-            let pod = task.pod();
-            let key = PodKey::of(&pod.metadata);
+            let key = PodKey::of(&task.pod().metadata);
+            let deleting = api.pods.get(&key).is_some_and(|pod| pod.metadata.deletion_timestamp.is_some());
+            if task.state != TaskState::TaskStaging && !deleting {
+                continue;
+            }
+            let pod = task.pod().clone();
             if task.state == TaskState::TaskStaging {
                 if api.bind(&pod, &hostname) {
                     let source = Source::Executor;
@@ -354,7 +362,7 @@ impl Mesos {
             return;
         }
         let (agent, task) = running[number % running.len()].clone();
-        let pod = self.agents[&agent].tasks[&task].pod();
+        let pod = self.agents[&agent].tasks[&task].pod().clone();
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         api.set_phase(&PodKey::of(&pod.metadata), &uid, phase);
         self.update(&agent, &task, state, Source::Executor, "");
@@ -370,7 +378,7 @@ impl Mesos {
         if !agent.connected || !alive {
             return;
         }
-        let pod = agent.tasks[task_id].pod();
+        let pod = agent.tasks[task_id].pod().clone();
         let key = PodKey::of(&pod.metadata);
         if api.pods.get(&key).is_some_and(|known| task_of(known).as_deref() == Some(task_id)) {
             api.remove(&key);

@@ -242,7 +242,7 @@ impl World {
         let mut runs: BTreeMap<String, &str> = BTreeMap::new();
         for (id, task) in self.mesos.agents.values().flat_map(|agent| &agent.tasks) {
             if matches!(task.state, TaskState::TaskStarting | TaskState::TaskRunning) {
-                let uid = uid_of(&task.pod());
+                let uid = uid_of(task.pod());
                 if let Some(other) = runs.insert(uid, id) {
                     panic!("invariant 3: {id} and {other} run the same pod");
                 }
@@ -281,7 +281,7 @@ impl World {
         while self.now < end {
             self.step();
             let next = self.core.next_wakeup(self.now).unwrap_or(end);
-            self.now = next.clamp(self.now + Duration::from_millis(1), self.now + Duration::from_millis(250)).min(end);
+            self.now = next.clamp(self.now + Duration::from_millis(1), self.now + Duration::from_millis(500)).min(end);
         }
         self.step();
     }
