@@ -41,7 +41,8 @@ impl Layout {
     }
     /// The folders of all agents that ever were.
     pub fn agents(&self) -> std::io::Result<Vec<PathBuf>> {
-        let is_agent = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("mesos-agent-"));
+        let is_agent =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("mesos-agent-"));
         Ok(folders(&self.root)?.into_iter().filter(is_agent).collect())
     }
     /// Containers and pod volumes, one folder an agent.

@@ -22,6 +22,8 @@ pub async fn run(_flags: &Flags) -> Result<(), Failed> {
     }
     match missing {
         None => Ok(()),
-        Some(name) => Err(Failed::new(Exit::MachineUnfit, anyhow::anyhow!("this machine cannot run containers: {name}"))),
+        Some(name) => {
+            Err(Failed::new(Exit::MachineUnfit, anyhow::anyhow!("this machine cannot run containers: {name}")))
+        }
     }
 }

@@ -71,7 +71,7 @@ pub fn service_answers_from_all_pods(kubectl: &Kubectl, count: usize) {
     let mut seen = BTreeSet::new();
     eventually("all pods answer through the service", || {
         let answer = get(&format!("http://{ip}/"))?;
-        let pod = answer.lines().find(|line| line.contains("pod")).unwrap_or(&answer).to_owned();
+        let pod = answer.lines().find(|line| line.starts_with("pod:")).unwrap_or(&answer).to_owned();
         seen.insert(pod);
         if seen.len() >= count { Ok(()) } else { Err(format!("only {seen:?}")) }
     });

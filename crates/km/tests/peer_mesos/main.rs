@@ -85,7 +85,7 @@ fn service_answers(kubectl: &Kubectl, count: usize) {
     let mut seen = BTreeSet::new();
     eventually("all pods answer through the service", || {
         let answer = stage::get(&format!("http://{ip}/"))?;
-        seen.extend(answer.lines().find(|line| line.contains("pod")).map(str::to_owned));
+        seen.extend(answer.lines().find(|line| line.starts_with("pod:")).map(str::to_owned));
         if seen.len() >= count { Ok(()) } else { Err(format!("only {seen:?}")) }
     });
 }

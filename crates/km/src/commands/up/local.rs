@@ -121,7 +121,8 @@ impl Local {
         let started = km_apiserver::start(flags, stop.clone()).await.context("cannot start the API server")?;
         let url = format!("https://127.0.0.1:{}", started.address.port());
         self.servers.push(Role { started, stop });
-        let pki = km_apiserver::pki::Pki::ensure(&data.join("pki")).context("cannot read the cluster's certificates")?;
+        let pki =
+            km_apiserver::pki::Pki::ensure(&data.join("pki")).context("cannot read the cluster's certificates")?;
         for (user, groups) in USERS {
             let text = pki.kubeconfig(user, groups, &url).context("cannot make a client certificate")?;
             let path = self.layout.kubeconfig(user.rsplit(':').next().unwrap_or(user));
