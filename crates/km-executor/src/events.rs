@@ -16,10 +16,13 @@ use crate::api::Api;
 const QUEUE: usize = 1000;
 const COMPONENT: &str = "kubelet";
 
+/// UID, field path, reason and message: what makes two events the same.
+type Subject = (Option<String>, Option<String>, Option<String>, Option<String>);
+
 /// Events that repeat are one object with a count.
 #[derive(Default)]
 struct Seen {
-    known: HashMap<(Option<String>, Option<String>, Option<String>, Option<String>), Event>,
+    known: HashMap<Subject, Event>,
 }
 
 impl Seen {

@@ -221,7 +221,7 @@ impl Unit {
     fn start(&mut self, now: Moment, image_id: String, out: &mut Vec<Action>) {
         self.pull.reset();
         self.image_id = image_id;
-        if self.ended.first().is_some() {
+        if !self.ended.is_empty() {
             self.crash.grow(now.mono);
         }
         // The previous attempt stays for `logs --previous`; the one before goes.

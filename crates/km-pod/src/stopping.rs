@@ -44,7 +44,7 @@ impl PodMachine {
 
     /// `activeDeadlineSeconds` counts from the pod's start, whatever it does.
     pub(crate) fn check_deadline(&mut self, now: Moment, out: &mut Vec<Action>) {
-        if self.stop.is_some() || !self.deadline.is_some_and(|deadline| deadline <= now.mono) {
+        if self.stop.is_some() || self.deadline.is_none_or(|deadline| deadline > now.mono) {
             return;
         }
         let message = "Pod was active on the node longer than the specified deadline".to_owned();

@@ -29,8 +29,8 @@ impl Target {
             IntOrString::Int(number) => Some(*number),
             IntOrString::String(name) => {
                 let ports = self.container.ports.iter().flatten();
-                let named = ports.filter(|port| port.name.as_ref() == Some(name)).map(|port| port.container_port);
-                named.last().or_else(|| name.parse().ok())
+                let mut named = ports.filter(|port| port.name.as_ref() == Some(name)).map(|port| port.container_port);
+                named.next_back().or_else(|| name.parse().ok())
             }
         };
         let number = number.and_then(|number| u16::try_from(number).ok()).filter(|number| *number > 0);

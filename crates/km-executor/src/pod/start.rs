@@ -109,7 +109,7 @@ pub async fn start(request: Request, name: String, attempt: u32, image: String) 
         Ok(status) => Event::Started {
             container: name,
             attempt,
-            at: status.started_at.and_then(|nanos| whole_seconds(nanos)).unwrap_or_else(Timestamp::now),
+            at: status.started_at.and_then(whole_seconds).unwrap_or_else(Timestamp::now),
         },
         Err(RuntimeError::ImageNotPresent(image)) => {
             not_created(name, attempt, format!("image {image:?} was removed after it was found"))

@@ -16,10 +16,12 @@ use tokio::sync::mpsc;
 use super::journal::Journal;
 use crate::agent::{Calls, EventStream, Link};
 
+type EventSender = mpsc::UnboundedSender<Result<Event, String>>;
+
 #[derive(Clone)]
 pub struct FakeAgent {
     journal: Journal,
-    events: Arc<Mutex<Option<mpsc::UnboundedSender<Result<Event, String>>>>>,
+    events: Arc<Mutex<Option<EventSender>>>,
     pub outlived: bool,
     /// Acknowledge updates at once.
     pub acknowledges: bool,
