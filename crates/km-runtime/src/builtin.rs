@@ -86,7 +86,8 @@ fn host_busybox() -> Option<(Vec<u8>, Vec<String>)> {
     }
     let output = Command::new(HOST_BUSYBOX).arg("--list").stdin(Stdio::null()).output().ok()?;
     let list = String::from_utf8(output.stdout).ok()?;
-    let applets = list.lines().map(str::trim).filter(|name| !name.is_empty() && *name != "busybox" && !name.contains('/'));
+    let applets =
+        list.lines().map(str::trim).filter(|name| !name.is_empty() && *name != "busybox" && !name.contains('/'));
     Some((program, applets.map(str::to_owned).collect()))
 }
 

@@ -4,10 +4,7 @@
 //! `started.json` once the program runs and `exit.json` as its last deed. Whoever opens the state later reads from
 //! these what is so: an exit record, or a held lock, or neither, which means that the shim died.
 
-use std::{
-    fs, io,
-    path::PathBuf,
-};
+use std::{fs, io, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -171,14 +168,16 @@ mod tests {
         let Life::Abandoned(lock) = bundle.life().unwrap() else { panic!("nobody holds the lock") };
         assert!(matches!(bundle.life().unwrap(), Life::Supervised));
         drop(lock);
-        let exit = ExitRecord { exit_code: 3, signal: None, finished_at: 1, reason: "Error".into(), message: String::new() };
+        let exit =
+            ExitRecord { exit_code: 3, signal: None, finished_at: 1, reason: "Error".into(), message: String::new() };
         bundle.write_exit(&exit).unwrap();
         assert!(matches!(bundle.life().unwrap(), Life::Ended(found) if found == exit));
     }
 
     #[test]
     fn null_in_an_image_configuration_means_empty() {
-        let config: ImageConfig = serde_json::from_str(r#"{"User":null,"Env":null,"Cmd":["a"],"Volumes":null}"#).unwrap();
+        let config: ImageConfig =
+            serde_json::from_str(r#"{"User":null,"Env":null,"Cmd":["a"],"Volumes":null}"#).unwrap();
         assert_eq!(config, ImageConfig { cmd: vec!["a".into()], ..ImageConfig::default() });
     }
 }

@@ -99,7 +99,8 @@ fn kill_processes(folder: &Path) -> io::Result<()> {
         Ok(processes) => processes,
         Err(error) => return absent_is_fine(error),
     };
-    for pid in processes.lines().filter_map(|line| line.trim().parse().ok()).filter_map(rustix::process::Pid::from_raw) {
+    for pid in processes.lines().filter_map(|line| line.trim().parse().ok()).filter_map(rustix::process::Pid::from_raw)
+    {
         match rustix::process::kill_process(pid, rustix::process::Signal::KILL) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => {}
             Err(error) => return Err(error.into()),

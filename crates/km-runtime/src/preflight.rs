@@ -73,6 +73,8 @@ fn overlayfs() -> Result<(), String> {
         if seen { Ok(()) } else { Err(std::io::Error::other("the mounted overlay is empty")) }
     })();
     tried.map_err(|error| {
-        format!("no overlay can be mounted: {error}; use a kernel with overlayfs, and a state folder that is no overlay")
+        format!(
+            "no overlay can be mounted: {error}; use a kernel with overlayfs, and a state folder that is no overlay"
+        )
     })
 }

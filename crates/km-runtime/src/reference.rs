@@ -99,7 +99,10 @@ fn check_component(part: &str) -> Result<(), String> {
 
 fn checked_tag(tag: &str) -> Result<String, String> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if tag.is_empty() || tag.len() > 128 || !tag.starts_with(word) || !tag.chars().all(|c| word(c) || c == '.' || c == '-')
+    if tag.is_empty()
+        || tag.len() > 128
+        || !tag.starts_with(word)
+        || !tag.chars().all(|c| word(c) || c == '.' || c == '-')
     {
         return Err(format!("{tag:?} is not a tag: 1 to 128 letters, digits, '_', '.' and '-' are right"));
     }

@@ -196,11 +196,18 @@ pub fn build(record: &ContainerRecord, identity: &Identity, machine: &Machine) -
         linux["devices"] = machine.devices.iter().map(device).collect();
     } else {
         linux["maskedPaths"] = json!([
-            "/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
-            "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
+            "/proc/acpi",
+            "/proc/asound",
+            "/proc/kcore",
+            "/proc/keys",
+            "/proc/latency_stats",
+            "/proc/timer_list",
+            "/proc/timer_stats",
+            "/proc/sched_debug",
+            "/proc/scsi",
+            "/sys/firmware",
         ]);
-        linux["readonlyPaths"] =
-            json!(["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]);
+        linux["readonlyPaths"] = json!(["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]);
     }
     Ok(value)
 }
@@ -236,9 +243,7 @@ fn resources(spec: &ContainerSpec) -> Value {
 
 fn mounts(record: &ContainerRecord) -> Vec<Value> {
     let spec = &record.spec;
-    let mount = |destination: &str, kind: &str, options: &[&str]| {
-        json!({ "destination": destination, "type": kind, "source": kind, "options": options })
-    };
+    let mount = |destination: &str, kind: &str, options: &[&str]| json!({ "destination": destination, "type": kind, "source": kind, "options": options });
     let sys_mode = if spec.privileged { "rw" } else { "ro" };
     let mut mounts = vec![
         mount("/proc", "proc", &["nosuid", "noexec", "nodev"]),

@@ -78,9 +78,7 @@ fn group_id(group: &str, wanted: &str) -> Result<u32, String> {
         let fields: Vec<&str> = line.split(':').collect();
         (fields.first() == Some(&wanted)).then(|| fields.get(2)?.parse().ok()).flatten()
     });
-    named
-        .or_else(|| wanted.parse().ok())
-        .ok_or_else(|| format!("the image's /etc/group knows no group {wanted:?}"))
+    named.or_else(|| wanted.parse().ok()).ok_or_else(|| format!("the image's /etc/group knows no group {wanted:?}"))
 }
 
 fn memberships(group: &str, name: &str, gid: u32) -> Vec<u32> {

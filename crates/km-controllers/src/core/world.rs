@@ -34,7 +34,11 @@ impl World {
     }
 
     /// All objects of a resource in one namespace.
-    pub(crate) fn within<'a>(&'a self, resource: &Resource, namespace: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    pub(crate) fn within<'a>(
+        &'a self,
+        resource: &Resource,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'a Value> + use<'a> {
         let namespace = namespace.to_owned();
         let start = Key::new(&namespace, "");
         let table = self.others.get(&resource.plural);

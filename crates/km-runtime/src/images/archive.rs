@@ -69,9 +69,7 @@ pub fn load(store: &ImageStore, file: &Path) -> Result<Vec<String>> {
     } else if folder.join("manifest.json").is_file() {
         load_docker(store, folder)
     } else {
-        Err(RuntimeError::Other(
-            "neither an OCI layout (index.json) nor a docker archive (manifest.json)".to_owned(),
-        ))
+        Err(RuntimeError::Other("neither an OCI layout (index.json) nor a docker archive (manifest.json)".to_owned()))
     };
     loaded.map_err(|error| RuntimeError::Other(format!("{}: {error}", loading())))
 }
@@ -170,7 +168,9 @@ fn store_image(
 
 fn blob_path(digest: &str) -> Result<PathBuf> {
     match digest.split_once(':') {
-        Some((algorithm, hex)) if [algorithm, hex].iter().all(|part| part.chars().all(|c| c.is_ascii_alphanumeric())) => {
+        Some((algorithm, hex))
+            if [algorithm, hex].iter().all(|part| part.chars().all(|c| c.is_ascii_alphanumeric())) =>
+        {
             Ok(Path::new("blobs").join(algorithm).join(hex))
         }
         _ => Err(RuntimeError::Other(format!("{digest:?} is not a digest"))),

@@ -24,7 +24,9 @@ fn claim(folder: &Path, state: &Path, wanted: Option<Ipv4Net>, used: &[Ipv4Net])
     fs::create_dir_all(folder).context(claiming)?;
     let _lock = files::lock(&folder.join("lock")).context(claiming)?;
     let claims = claims(folder).context(claiming)?;
-    if let Some((net, _)) = claims.iter().find(|(net, owner)| owner == state && wanted.is_none_or(|wanted| wanted == *net)) {
+    if let Some((net, _)) =
+        claims.iter().find(|(net, owner)| owner == state && wanted.is_none_or(|wanted| wanted == *net))
+    {
         return Ok(*net);
     }
     let free = |net: &Ipv4Net| {

@@ -47,7 +47,9 @@ pub(super) fn is(error: &ErrorMessage, code: i32) -> bool {
 }
 
 /// Success, also when the thing is there already.
-pub(super) fn unless_exists(result: std::result::Result<(), rtnetlink::Error>) -> std::result::Result<(), rtnetlink::Error> {
+pub(super) fn unless_exists(
+    result: std::result::Result<(), rtnetlink::Error>,
+) -> std::result::Result<(), rtnetlink::Error> {
     match result {
         Err(rtnetlink::Error::NetlinkError(error)) if is(&error, libc::EEXIST) => Ok(()),
         result => result,

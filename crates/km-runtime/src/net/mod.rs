@@ -66,7 +66,9 @@ impl Network {
         links::ensure_bridge(&agent.bridge, agent.gateway(), agent.subnet.prefix).await?;
         let with_nft = nft::available().await;
         if !with_nft {
-            tracing::warn!("nft does not work here: host ports are forwarded by this process, and pods reach nothing outside");
+            tracing::warn!(
+                "nft does not work here: host ports are forwarded by this process, and pods reach nothing outside"
+            );
         }
         let last = Mutex::new(agent.gateway());
         Ok(Self { agent, with_nft, pods: Mutex::default(), filter: tokio::sync::Mutex::default(), last })
@@ -167,5 +169,6 @@ fn write_sysctl(path: &str, value: &str) -> io::Result<()> {
     if std::fs::read_to_string(&path)?.trim() == value {
         return Ok(());
     }
-    std::fs::write(&path, value).map_err(|error| io::Error::new(error.kind(), format!("setting {path} to {value}: {error}")))
+    std::fs::write(&path, value)
+        .map_err(|error| io::Error::new(error.kind(), format!("setting {path} to {value}: {error}")))
 }

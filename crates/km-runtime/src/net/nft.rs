@@ -45,7 +45,8 @@ pub(super) fn render(agent: &AgentNet, pods: &[(Ipv4Addr, &[PortMapping])]) -> S
         line(&format!("\t\tip saddr . ip daddr {{ {} }} masquerade", selves.join(", ")));
     }
     // A set must not hold overlapping networks.
-    let inside = if CLUSTER_NET.overlaps(subnet) { format!("{CLUSTER_NET}") } else { format!("{CLUSTER_NET}, {subnet}") };
+    let inside =
+        if CLUSTER_NET.overlaps(subnet) { format!("{CLUSTER_NET}") } else { format!("{CLUSTER_NET}, {subnet}") };
     line(&format!("\t\tip saddr {subnet} ip daddr != {{ {inside} }} masquerade"));
     line("\t}\n}");
     text
@@ -115,11 +116,8 @@ mod tests {
 
     #[test]
     fn rules_name_each_port_and_each_pod_once() {
-        let agent = AgentNet {
-            bridge: "km-a".into(),
-            table: "km-rt-a".into(),
-            subnet: "10.88.3.0/24".parse().unwrap(),
-        };
+        let agent =
+            AgentNet { bridge: "km-a".into(), table: "km-rt-a".into(), subnet: "10.88.3.0/24".parse().unwrap() };
         let ports = [
             PortMapping { container_port: 80, host_port: 31000, protocol: Protocol::Tcp },
             PortMapping { container_port: 53, host_port: 31001, protocol: Protocol::Udp },

@@ -96,10 +96,7 @@ impl OciRuntime {
 async fn read_report(shim: &mut Child, bundle: &Bundle) -> Result<ShimReport> {
     let output = shim.stdout.take().ok_or_else(|| RuntimeError::Other("the shim has no output".to_owned()))?;
     let mut line = String::new();
-    BufReader::new(output)
-        .read_line(&mut line)
-        .await
-        .context(|| "reading the shim's report".to_owned())?;
+    BufReader::new(output).read_line(&mut line).await.context(|| "reading the shim's report".to_owned())?;
     if line.is_empty() {
         let log = std::fs::read_to_string(bundle.path("shim.log")).unwrap_or_default();
         return Err(RuntimeError::Other(format!("the container's shim ended early: {}", log.trim())));

@@ -142,9 +142,7 @@ impl Inner {
             Some(ip) => hosts_file(ip, &spec.hostname),
         };
         let hostname = if spec.host_network { host_name()? } else { spec.hostname.clone() };
-        for (name, content) in
-            [("resolv.conf", resolv_conf), ("hosts", hosts), ("hostname", format!("{hostname}\n"))]
-        {
+        for (name, content) in [("resolv.conf", resolv_conf), ("hosts", hosts), ("hostname", format!("{hostname}\n"))] {
             fs::write(folder.join(name), content)?;
             // Any user of the pod reads them, whatever our own umask is.
             rustix::fs::chmod(folder.join(name), rustix::fs::Mode::from_raw_mode(0o644))?;

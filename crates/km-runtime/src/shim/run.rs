@@ -20,7 +20,8 @@ use crate::{
     cgroup,
     crilog::Stream,
     files::{now, open_lock, try_lock, write_json},
-    images, process::ProcessRef,
+    images,
+    process::ProcessRef,
     spec::{self, Device, Machine},
     user,
 };
@@ -119,8 +120,7 @@ fn start(bundle: &Bundle, record: &ContainerRecord) -> Result<Running, ExecFailu
     let state = bundle.path("state");
     fs::create_dir_all(&state).map_err(failed("making the state folder"))?;
 
-    let cannot_create =
-        |error: &dyn std::error::Error| ExecFailure { exit_code: CANNOT_CREATE, message: chain(error) };
+    let cannot_create = |error: &dyn std::error::Error| ExecFailure { exit_code: CANNOT_CREATE, message: chain(error) };
     let mut container = ContainerBuilder::new("container".to_owned(), SyscallType::default())
         .with_root_path(&state)
         .map_err(|error| cannot_create(&error))?
@@ -211,8 +211,7 @@ fn exec_failure(mut report: io::PipeReader) -> io::Result<Option<ExecFailure>> {
 }
 
 fn watch(bundle: &Bundle, record: &ContainerRecord, running: Running) -> io::Result<()> {
-    let copies =
-        [running.log.copy(Stream::Stdout, running.stdout), running.log.copy(Stream::Stderr, running.stderr)];
+    let copies = [running.log.copy(Stream::Stdout, running.stdout), running.log.copy(Stream::Stderr, running.stderr)];
     if let Err(error) = mounts::release_rest(bundle, &record.log_path) {
         eprintln!("releasing mounts: {error}");
     }

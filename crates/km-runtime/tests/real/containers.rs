@@ -49,7 +49,8 @@ async fn exit_codes_output_and_environment_come_through() {
     let host = Host::new();
     let runtime = host.open().await;
     runtime.run_sandbox(&sandbox("p1")).await.unwrap();
-    let mut spec = shell("c1", "p1", "echo out $A $HOSTNAME $(hostname); echo err >&2; pwd; id -u; printf tail; exit 3");
+    let mut spec =
+        shell("c1", "p1", "echo out $A $HOSTNAME $(hostname); echo err >&2; pwd; id -u; printf tail; exit 3");
     spec.env = vec![("A".into(), "a b".into())];
     spec.working_dir = Some("/made/for/me".into());
     spec.run_as_user = Some(1234);
