@@ -27,6 +27,6 @@ fn compile(name: &str) -> Result<(), Box<dyn std::error::Error>> {
     if output.status.success() {
         Ok(())
     } else {
-        Err(format!("{}", String::from_utf8_lossy(&output.stderr).replace('\n', " ")).into())
+        Err(String::from_utf8_lossy(&output.stderr).replace('\n', " ").into())
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Check order and texts are those of Apache Mesos 1.11.
 
+#![expect(clippy::result_large_err, reason = "a refusal is the HTTP answer itself")]
+
 use axum::{
     body::Body,
     http::{HeaderMap, HeaderValue, StatusCode, header},

@@ -90,7 +90,17 @@ impl<'a> NodeState<'a> {
                 }
             }
         }
-        Err(first_refusal.unwrap_or(Refusal::NoOffer))
+        Err(first_refusal.unwrap_or_else(|| self.without_offer(pod)))
+    }
+
+    /// The refusal of an agent that offers nothing now: short of resources when our own pods leave too little of it.
+    fn without_offer(&self, pod: &PendingPod) -> Refusal {
+        let (capacity, in_use) = (&self.view.capacity, &self.view.in_use);
+        let cpu = pod.amounts.milli_cpu > capacity.milli_cpu - in_use.milli_cpu;
+        let memory = pod.amounts.memory_bytes > capacity.memory_bytes - in_use.memory_bytes;
+        let short = [("cpu", cpu), ("memory", memory)].into_iter().filter(|(_, short)| *short);
+        let names: Vec<String> = short.map(|(name, _)| name.to_owned()).collect();
+        if names.is_empty() { Refusal::NoOffer } else { Refusal::Insufficient(names) }
     }
 
     fn pool_fits(&self, pool: &Pool, pod: &PendingPod) -> Result<(), Refusal> {

@@ -22,6 +22,9 @@ pub struct NodeView {
     pub unschedulable: bool,
     /// All that the agent has, whoever uses it: the measure of what could ever fit, and of scores.
     pub capacity: Amounts,
+    /// What our own pods and executor take of it, as far as known: tells for an agent without an offer whether more
+    /// room is to be expected.
+    pub in_use: Amounts,
     /// All ports that the agent could ever offer; none when ports are not limited.
     pub port_universe: Option<PortSet>,
     /// What is offered now, one entry for each role that offers are made to.

@@ -21,12 +21,14 @@ pub fn memory_to_mesos(bytes: i64) -> i64 {
     i64::try_from((exact + MEGABYTE - 1).div_euclid(MEGABYTE)).unwrap_or(i64::MAX)
 }
 
+/// Thousandths of a megabyte as bytes, rounded up: with how many bytes a task of so much is counted. Whatever is added
+/// up in these and fits the bytes of an offer ([`memory_from_mesos`]) fits in Mesos' numbers, too.
+pub fn memory_counted(thousandths: i64) -> i64 {
+    let exact = i128::from(thousandths) * MEGABYTE;
+    i64::try_from((exact + 999).div_euclid(1000)).unwrap_or(i64::MAX)
+}
+
 /// Thousandths of a megabyte as bytes, rounded down: what an offer of so much holds.
-///
-/// Whatever is added up in bytes after `memory_from_mesos(memory_to_mesos(bytes))` rounded up (see [`Want`]) and fits
-/// here fits in Mesos' numbers, too.
-///
-/// [`Want`]: crate::Want
 pub fn memory_from_mesos(thousandths: i64) -> i64 {
     i64::try_from((i128::from(thousandths) * MEGABYTE).div_euclid(1000)).unwrap_or(i64::MAX)
 }
@@ -47,5 +49,6 @@ mod tests {
         assert_eq!(memory_from_mesos(64_000), 64 << 20);
         assert_eq!(memory_from_mesos(1), 1048);
         assert!(memory_from_mesos(memory_to_mesos(123_456_789)) >= 123_456_789);
+        assert_eq!([1, 64_000].map(memory_counted), [1049, 64 << 20]);
     }
 }

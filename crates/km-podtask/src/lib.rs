@@ -19,7 +19,7 @@ mod task;
 mod taskinfo;
 
 pub use discovery::discovery_info;
-pub use fixed::{memory_from_mesos, memory_to_mesos, thousandths};
+pub use fixed::{memory_counted, memory_from_mesos, memory_to_mesos, thousandths};
 pub use identity::{TaskName, task_name};
 pub use ports::{OfferedPorts, PortEntry, PortError, PortStrategy, map_ports, offered_ports, strategy_of};
 pub use procurement::{Procured, ProcurementError, Want, procure, take_scalar};

@@ -21,7 +21,13 @@ pub struct Want {
 impl Want {
     /// Milli-CPUs and bytes, the latter rounded up to what Mesos can count.
     pub fn new(milli_cpu: i64, memory_bytes: i64) -> Self {
-        let amounts = [("cpus", milli_cpu), ("mem", memory_to_mesos(memory_bytes))];
+        Self::with_disk(milli_cpu, memory_bytes, 0)
+    }
+
+    /// The same with bytes of disk.
+    pub fn with_disk(milli_cpu: i64, memory_bytes: i64, disk_bytes: i64) -> Self {
+        let amounts =
+            [("cpus", milli_cpu), ("mem", memory_to_mesos(memory_bytes)), ("disk", memory_to_mesos(disk_bytes))];
         let scalars = amounts.into_iter().filter(|(_, amount)| *amount > 0);
         Self { scalars: scalars.map(|(name, amount)| (name.to_owned(), amount)).collect() }
     }

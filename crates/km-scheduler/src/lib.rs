@@ -1,1 +1,11 @@
 //! The Kubernetes scheduler as a Mesos framework.
+//!
+//! [`core`] decides, without IO. The rest of the crate is its shell: [`start`] connects it with the API server, the
+//! Mesos master and an HTTP port.
+
+pub mod core;
+mod flags;
+mod shell;
+
+pub use flags::{Flags, FlagsError};
+pub use shell::start;

@@ -9,6 +9,10 @@ use crate::{accounts, deployment, endpoints, garbage, namespaces, replicas};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How often a set is looked at that waits for its pods to be seen: an event may have been lost.
+const EXPECTATION_RECHECK: Duration = Duration::from_secs(30);
 
 /// What does not change while it runs.
 #[derive(Clone, Debug)]
@@ -171,7 +175,7 @@ impl Manager {
             _ => None,
         });
         self.expectations.expect(task, creates, deletes, now);
-        plan
+        if may_scale { plan } else { Plan { recheck: plan.recheck.or(Some(EXPECTATION_RECHECK)), ..plan } }
     }
 
     /// What came of the actions of a work, in their order.

@@ -35,3 +35,8 @@ impl Plan {
         Self { actions, recheck: None }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod simulation;
+#[cfg(test)]
+mod tests;

@@ -165,6 +165,3 @@ fn newest(deployment: &Deployment, sets: &[ReplicaSet]) -> Option<usize> {
 fn usable(selector: &LabelSelector) -> bool {
     !selector.is_everything()
 }
-
-#[cfg(test)]
-mod tests;

@@ -52,7 +52,7 @@ fn scale(set: &Set, active: &[&PodView], related: &[&PodView]) -> Vec<Action> {
     }
     let surplus = (have - set.replicas).min(BURST);
     let ranked = rank::first_to_go(active, related);
-    ranked.into_iter().take(surplus).map(|pod| delete(pod)).collect()
+    ranked.into_iter().take(surplus).map(delete).collect()
 }
 
 fn create(set: &Set) -> Action {

@@ -50,10 +50,8 @@ pub(super) fn secret(root: &At<'_>, errors: &mut Errors) {
         "kubernetes.io/dockerconfigjson" => need(&[".dockerconfigjson"]),
         "kubernetes.io/ssh-auth" => need(&["ssh-privatekey"]),
         "kubernetes.io/tls" => need(&["tls.crt", "tls.key"]),
-        "kubernetes.io/basic-auth" => {
-            if data.value.get("username").is_none() && data.value.get("password").is_none() {
-                need(&["username", "password"]);
-            }
+        "kubernetes.io/basic-auth" if data.value.get("username").is_none() && data.value.get("password").is_none() => {
+            need(&["username", "password"]);
         }
         "kubernetes.io/service-account-token" => {
             const ACCOUNT: &str = "kubernetes.io/service-account.name";

@@ -62,10 +62,10 @@ pub fn update(group: &str, kind: &str, new: &Value, old: &Value) -> Vec<FieldErr
             root.field("addressType").immutable(&before.field("addressType"), &mut errors);
         }
         ("scheduling.k8s.io", "PriorityClass") => other::priority_class_update(&root, &before, &mut errors),
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
-            if root.field("roleRef").value != before.field("roleRef").value {
-                errors.push(root.field("roleRef").invalid("cannot change roleRef"));
-            }
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding")
+            if root.field("roleRef").value != before.field("roleRef").value =>
+        {
+            errors.push(root.field("roleRef").invalid("cannot change roleRef"));
         }
         _ => {}
     }

@@ -6,6 +6,7 @@ use crate::link::{AgentMessage, MasterMessage};
 
 /// Something that happened.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "events are moved once, and most are messages")]
 pub enum Event {
     /// The shell listens and has reported (as `Exited`) those recovered containers that are gone. Comes once.
     Start,

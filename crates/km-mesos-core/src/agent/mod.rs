@@ -21,6 +21,8 @@ mod recovery;
 mod shutdown;
 mod status;
 mod task;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod updates;
 mod view;

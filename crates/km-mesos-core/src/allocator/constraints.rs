@@ -19,8 +19,9 @@ use km_mesos_proto::v1::{
 use regex::{Regex, RegexBuilder};
 
 /// Compiled sizes (bytes) up to which a pattern is accepted, and up to which it is merely too complex.
-const ACCEPTED_SIZE: usize = 16 * 1024;
-const COMPILED_SIZE: usize = 80 * 1024;
+/// Chosen so that `(a+){10}`, `(a+){50}` and `(a+){500}` are judged as by Apache Mesos' default limits.
+const ACCEPTED_SIZE: usize = 6_500;
+const COMPILED_SIZE: usize = 60_000;
 
 /// A framework's constraints, ready to be tested.
 #[derive(Clone, Debug, Default)]
@@ -102,10 +103,14 @@ fn compile(constraint: &AttributeConstraint) -> Result<Constraint, String> {
 
 /// A pattern that must match the whole text.
 fn pattern(regex: &str) -> Result<Regex, String> {
+<<<<<<< HEAD
     if let Some(repetition) = repeated_repetition(regex) {
         return Err(format!("Failed to construct regex from pattern '{regex}': bad repetition operator: {repetition}"));
     }
     let whole = format!("^(?:{regex})$");
+=======
+    let whole = format!("^(?:{})$", ascii_classes(regex));
+>>>>>>> main
     let build = |limit| RegexBuilder::new(&whole).size_limit(limit).build();
     match build(ACCEPTED_SIZE) {
         Ok(regex) => Ok(regex),
@@ -119,6 +124,7 @@ fn pattern(regex: &str) -> Result<Regex, String> {
     }
 }
 
+<<<<<<< HEAD
 /// A repetition of a repetition, like `**`, which RE2 refuses; outside of character classes.
 fn repeated_repetition(regex: &str) -> Option<&str> {
     let (mut class, mut escaped, mut last) = (false, false, None::<usize>);
@@ -134,6 +140,46 @@ fn repeated_repetition(regex: &str) -> Option<&str> {
         escaped = !escaped && letter == '\\';
     }
     None
+=======
+/// `\d`, `\s` and `\w` mean ASCII in the syntax of RE2, which constraints are written in.
+fn ascii_classes(regex: &str) -> String {
+    let mut translated = String::with_capacity(regex.len());
+    let mut letters = regex.chars();
+    let mut inside = false;
+    while let Some(letter) = letters.next() {
+        match letter {
+            '[' => inside = true,
+            ']' => inside = false,
+            '\\' => {
+                let Some(escaped) = letters.next() else {
+                    translated.push(letter);
+                    break;
+                };
+                let class = match escaped {
+                    'd' => "[:digit:]",
+                    'D' => "[:^digit:]",
+                    's' => "[:space:]",
+                    'S' => "[:^space:]",
+                    'w' => "[:word:]",
+                    'W' => "[:^word:]",
+                    other => {
+                        translated.extend([letter, other]);
+                        continue;
+                    }
+                };
+                if inside {
+                    translated.push_str(class);
+                } else {
+                    translated.extend(["[", class, "]"]);
+                }
+                continue;
+            }
+            _ => {}
+        }
+        translated.push(letter);
+    }
+    translated
+>>>>>>> main
 }
 
 /// What a selector finds.
@@ -179,5 +225,93 @@ fn value_of(attribute: &Attribute) -> Found<'_> {
     match &attribute.text {
         Some(text) if attribute.r#type == value::Type::Text as i32 => Found::Text(&text.value),
         _ => Found::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use km_mesos_proto::{
+        json,
+        resources::attributes,
+        v1::{self, scheduler::OfferConstraints},
+    };
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn constraints(groups: &[Value]) -> OfferConstraints {
+        let groups: Vec<Value> = groups.iter().map(|group| json!({"attribute_constraints": group})).collect();
+        json::from_value(&json!({"role_constraints": {"r": {"groups": groups}}})).expect("constraints")
+    }
+
+    fn on(name: &str, predicate: Value) -> Value {
+        json!({"selector": {"attribute_name": name}, "predicate": predicate})
+    }
+
+    fn agent(text: &str) -> v1::AgentInfo {
+        v1::AgentInfo {
+            hostname: "host-7".to_owned(),
+            attributes: attributes::parse(text).expect("attributes"),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn predicates_judge_attributes_as_mesos_does() {
+        // M077 to M087
+        let bar = |predicate: Value| vec![json!([on("bar", predicate)])];
+        let both = vec![json!([on("foo", json!({"exists": {}})), on("bar", json!({"not_exists": {}}))])];
+        let either = vec![json!([on("foo", json!({"exists": {}}))]), json!([on("bar", json!({"exists": {}}))])];
+        let host = |regex: &str| {
+            vec![
+                json!([{"selector": {"pseudoattribute_type": "HOSTNAME"}, "predicate": {"text_matches": {"regex": regex}}}]),
+            ]
+        };
+        let cases: Vec<(Vec<Value>, &[&str], &[&str])> = vec![
+            (bar(json!({"exists": {}})), &["bar:x"], &["foo:x", ""]),
+            (bar(json!({"not_exists": {}})), &["foo:x", ""], &["bar:x", "foo:x;bar:1"]),
+            (
+                bar(json!({"text_equals": {"value": "baz"}})),
+                &["bar:baz", "bar:123", "bar:[1-17]"],
+                &["bar:zab", "", "bar:foo;bar:baz"],
+            ),
+            (bar(json!({"text_not_equals": {"value": "baz"}})), &["bar:zab", "", "bar:123"], &["bar:baz"]),
+            (
+                bar(json!({"text_matches": {"regex": "a[a-z]+d"}})),
+                &["bar:abcd", "bar:1"],
+                &["bar:abcde", "bar:bcde", ""],
+            ),
+            (bar(json!({"text_not_matches": {"regex": "abc."}})), &["bar:bcde", "", "bar:1"], &["bar:abcd"]),
+            (both, &["foo:x"], &["foo:x;bar:y", ""]),
+            (either, &["foo:x", "bar:x"], &["baz:x"]),
+            (host(r"host-\d"), &[""], &[]),
+            (host(r"[\w]+"), &[], &[""]),
+            (vec![], &["bar:x", ""], &[]),
+        ];
+        for (groups, kept, excluded) in cases {
+            let compiled = Constraints::compile(&constraints(&groups)).expect("lawful");
+            for text in kept {
+                assert!(compiled.allow("r", &agent(text)), "{groups:?} keeps {text}");
+            }
+            for text in excluded {
+                assert!(!compiled.allow("r", &agent(text)), "{groups:?} excludes {text}");
+                assert!(compiled.allow("other", &agent(text)), "other roles are free");
+            }
+        }
+    }
+
+    #[test]
+    fn patterns_have_limits() {
+        // M088, M089
+        let judge = |regex: &str| {
+            let group = json!([on("bar", json!({"text_matches": {"regex": regex}}))]);
+            Constraints::compile(&constraints(&[group])).map(drop)
+        };
+        for fine in ["(a+){10}", r"\w+\.example\.com", r"[\w.-]+", ".*"] {
+            assert_eq!(judge(fine), Ok(()), "{fine}");
+        }
+        assert!(judge("(a+){50}").is_err_and(|reason| reason.contains("too complex")));
+        assert!(judge("(a+){500}").is_err_and(|reason| reason.contains("pattern too large - compile failed")));
+        assert!(judge("(").is_err());
     }
 }

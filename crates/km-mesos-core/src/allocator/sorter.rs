@@ -161,14 +161,10 @@ impl Sorter {
         });
         for (_, _, rival_path, rival) in rivals {
             match rival {
-                Some(child) if child.children.is_empty() => {
-                    if child.client.as_ref().is_some_and(|client| client.active) {
-                        order.push(rival_path);
-                    }
-                }
-                Some(child) => self.list(child, &rival_path, order),
-                None if node.client.as_ref().is_some_and(|client| client.active) => order.push(path.to_owned()),
-                None => {}
+                Some(child) if !child.children.is_empty() => self.list(child, &rival_path, order),
+                Some(leaf) if leaf.is_active() => order.push(rival_path),
+                None if node.is_active() => order.push(path.to_owned()),
+                Some(_) | None => {}
             }
         }
     }
@@ -222,6 +218,10 @@ impl Sorter {
 }
 
 impl Node {
+    fn is_active(&self) -> bool {
+        self.client.as_ref().is_some_and(|client| client.active)
+    }
+
     fn descend(&mut self, path: &str) -> &mut Node {
         path.split('/').fold(self, |node, name| node.children.entry(name.to_owned()).or_default())
     }

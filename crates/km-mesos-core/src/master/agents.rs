@@ -144,7 +144,7 @@ impl Master {
     fn greet_agent(&mut self, id: &str) {
         let silence = self.config.agent_ping_timeout * self.config.max_agent_ping_timeouts.max(1);
         let ping_timeout_ms = u64::try_from(silence.as_millis()).unwrap_or(u64::MAX);
-        self.to_agent(
+        self.tell_agent(
             id,
             MasterMessage::Registered { agent_id: v1::AgentId { value: id.to_owned() }, ping_timeout_ms },
         );
@@ -188,7 +188,7 @@ impl Master {
         let foreign = registration.executors.iter().map(|(framework, _)| framework.value.clone());
         orphans.extend(foreign.filter(|framework| !self.frameworks.contains_key(framework)));
         for framework in orphans {
-            self.to_agent(id, MasterMessage::ShutdownFramework { framework_id: calls::framework_id(&framework) });
+            self.tell_agent(id, MasterMessage::ShutdownFramework { framework_id: calls::framework_id(&framework) });
         }
     }
 
@@ -276,12 +276,12 @@ impl Master {
         for framework in frameworks {
             if let Some(framework) = self.frameworks.get(&framework).filter(|found| !found.recovered) {
                 let framework = framework.info.clone();
-                self.to_agent(id, MasterMessage::UpdateFramework { framework });
+                self.tell_agent(id, MasterMessage::UpdateFramework { framework });
             }
         }
         for ((framework, task), kill_policy) in kills {
             let (framework_id, task_id) = (calls::framework_id(&framework), v1::TaskId { value: task });
-            self.to_agent(id, MasterMessage::KillTask { framework_id, task_id, kill_policy });
+            self.tell_agent(id, MasterMessage::KillTask { framework_id, task_id, kill_policy });
         }
         self.drain_again(id);
     }
@@ -312,7 +312,7 @@ impl Master {
             return;
         }
         agent.missed_pings += 1;
-        self.to_agent(id, MasterMessage::Ping);
+        self.tell_agent(id, MasterMessage::Ping);
         self.arm(self.config.agent_ping_timeout, Timer::Ping(id.to_owned()));
     }
 
@@ -338,7 +338,7 @@ impl Master {
         RegisteredAgent {
             info: agent.info.clone(),
             deactivated: agent.deactivated,
-            drain: agent.drain.clone(),
+            drain: agent.drain,
             drain_start: agent.drain_start,
         }
     }

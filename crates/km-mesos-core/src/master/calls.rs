@@ -56,7 +56,7 @@ impl Master {
                 if let Some(shutdown) = call.shutdown {
                     let (framework_id, executor_id) = (framework_id(id), shutdown.executor_id);
                     let message = MasterMessage::ShutdownExecutor { framework_id, executor_id };
-                    self.to_agent(&shutdown.agent_id.value, message);
+                    self.tell_agent(&shutdown.agent_id.value, message);
                 }
             }
             Type::Acknowledge => {
@@ -70,7 +70,7 @@ impl Master {
                     let framework_id = framework_id(id);
                     let (executor_id, data) = (message.executor_id, message.data);
                     let forward = MasterMessage::FrameworkMessage { framework_id, executor_id, data };
-                    self.to_agent(&message.agent_id.value, forward);
+                    self.tell_agent(&message.agent_id.value, forward);
                 }
             }
             Type::AcceptInverseOffers => {
@@ -122,9 +122,9 @@ impl Master {
             return;
         }
         let Some(agent) = self.agents.get_mut(&agent_id.value) else { return };
-        agent.killed.insert((id.to_owned(), kill.task_id.value.clone()), kill.kill_policy.clone());
+        agent.killed.insert((id.to_owned(), kill.task_id.value.clone()), kill.kill_policy);
         let (framework_id, task_id) = (framework_id(id), kill.task_id);
-        self.to_agent(
+        self.tell_agent(
             &agent_id.value,
             MasterMessage::KillTask { framework_id, task_id, kill_policy: kill.kill_policy },
         );
@@ -135,7 +135,7 @@ impl Master {
         let agent_id = v1::AgentId { value: agent.to_owned() };
         let message = event::Message { agent_id, executor_id, data };
         let event = scheduler::Event { message: Some(message), ..Default::default() };
-        self.to_framework(id, event::Type::Message, event);
+        self.tell_framework(id, event::Type::Message, event);
     }
 
     /// Whether a connection is a scheduler's current one.

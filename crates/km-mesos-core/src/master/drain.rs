@@ -122,7 +122,7 @@ impl Master {
                 continue;
             }
             let (framework_id, task_id) = (calls::framework_id(&framework), v1::TaskId { value: task });
-            self.to_agent(id, MasterMessage::KillTask { framework_id, task_id, kill_policy: policy.clone() });
+            self.tell_agent(id, MasterMessage::KillTask { framework_id, task_id, kill_policy: policy });
         }
     }
 

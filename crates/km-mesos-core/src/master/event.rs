@@ -20,7 +20,7 @@ pub enum Event {
         connection: ConnectionId,
         stream_id: String,
         principal: Option<String>,
-        subscribe: scheduler::call::Subscribe,
+        subscribe: Box<scheduler::call::Subscribe>,
     },
     /// Any other call of a scheduler; it has passed [`super::validation::call`]. Gives one `Action::Answer`.
     SchedulerCall { stream_id: Option<String>, principal: Option<String>, call: Box<scheduler::Call> },

@@ -67,7 +67,7 @@ impl Master {
         }
         let inverse_offers = Some(event::InverseOffers { inverse_offers: vec![offer] });
         let event = scheduler::Event { inverse_offers, ..Default::default() };
-        self.to_framework(framework, event::Type::InverseOffers, event);
+        self.tell_framework(framework, event::Type::InverseOffers, event);
     }
 
     pub(super) fn answer_inverse_offers(
@@ -112,7 +112,7 @@ impl Master {
             let Some(offer) = self.remove_inverse_offer(&id) else { continue };
             let rescind_inverse_offer = Some(event::RescindInverseOffer { inverse_offer_id: offer.id });
             let event = scheduler::Event { rescind_inverse_offer, ..Default::default() };
-            self.to_framework(&offer.framework_id.value, event::Type::RescindInverseOffer, event);
+            self.tell_framework(&offer.framework_id.value, event::Type::RescindInverseOffer, event);
         }
     }
 

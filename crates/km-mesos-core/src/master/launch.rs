@@ -27,7 +27,7 @@ impl Master {
         let Some(framework) = self.frameworks.get(&pool.framework) else { return };
         if !launched.is_empty() {
             let framework = framework.info.clone();
-            self.to_agent(&pool.agent, MasterMessage::RunTasks { framework, tasks: launched });
+            self.tell_agent(&pool.agent, MasterMessage::RunTasks { framework, tasks: launched });
         }
     }
 
@@ -47,7 +47,7 @@ impl Master {
         }
         let Some(framework) = self.frameworks.get(&pool.framework) else { return };
         let framework = framework.info.clone();
-        self.to_agent(&pool.agent, MasterMessage::RunTaskGroup { framework, executor, group });
+        self.tell_agent(&pool.agent, MasterMessage::RunTaskGroup { framework, executor, group });
     }
 
     fn check_task(&self, pool: &Pool, task: &v1::TaskInfo) -> Result<(), String> {

@@ -98,7 +98,7 @@ impl Master {
             self.persist();
             return;
         }
-        self.to_agent(id, MasterMessage::Refused { message: message.clone() });
+        self.tell_agent(id, MasterMessage::Refused { message: message.clone() });
         let Some(agent) = self.take_agent(id) else {
             self.persist();
             return;
@@ -197,7 +197,7 @@ impl Master {
         for framework in self.frameworks.keys().cloned().collect::<Vec<_>>() {
             let failure = event::Failure { agent_id: Some(agent_id.clone()), executor_id: None, status: None };
             let event = scheduler::Event { failure: Some(failure), ..Default::default() };
-            self.to_framework(&framework, event::Type::Failure, event);
+            self.tell_framework(&framework, event::Type::Failure, event);
         }
         self.agent_removed_event(agent_id);
     }

@@ -76,7 +76,7 @@ impl Master {
         self.down_machines.extend(machines.iter().cloned());
         self.persist();
         for agent in self.agents_on(machines) {
-            self.to_agent(&agent, MasterMessage::Refused { message: "Operator initiated 'Machine DOWN'".to_owned() });
+            self.tell_agent(&agent, MasterMessage::Refused { message: "Operator initiated 'Machine DOWN'".to_owned() });
             self.remove_agent(&agent, Reason::AgentRemoved, "operator initiated 'Machine DOWN'");
         }
         Answer::ok()

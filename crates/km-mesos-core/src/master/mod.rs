@@ -134,7 +134,7 @@ impl Master {
         match event {
             Event::Tick => self.tick(),
             Event::Subscribe { connection, stream_id, principal, subscribe } => {
-                self.subscribe(connection, stream_id, principal, subscribe);
+                self.subscribe(connection, stream_id, principal, *subscribe);
             }
             Event::SchedulerCall { stream_id, principal, call } => {
                 let answer = self.scheduler_call(stream_id.as_deref(), principal.as_deref(), *call);
@@ -197,10 +197,10 @@ impl Master {
     fn heartbeat(&mut self, connection: ConnectionId) {
         match self.peers.get(&connection) {
             Some(Peer::Scheduler(_)) => {
-                self.to_stream(connection, scheduler::event::Type::Heartbeat, scheduler::Event::default());
+                self.tell_stream(connection, scheduler::event::Type::Heartbeat, scheduler::Event::default());
             }
             Some(Peer::Operator) => {
-                self.to_operator(connection, v1::master::event::Type::Heartbeat, v1::master::Event::default());
+                self.tell_operator(connection, v1::master::event::Type::Heartbeat, v1::master::Event::default());
             }
             Some(Peer::Agent(_)) | None => return,
         }
@@ -217,21 +217,21 @@ impl Master {
     }
 
     /// Sends to a scheduler's stream.
-    fn to_stream(&mut self, connection: ConnectionId, kind: scheduler::event::Type, mut event: scheduler::Event) {
+    fn tell_stream(&mut self, connection: ConnectionId, kind: scheduler::event::Type, mut event: scheduler::Event) {
         event.r#type = Some(kind as i32);
         self.out.push(Action::ToScheduler { connection, event: Box::new(event) });
     }
 
     /// Sends to a framework if its scheduler is connected. Says whether it was.
-    fn to_framework(&mut self, framework: &str, kind: scheduler::event::Type, event: scheduler::Event) -> bool {
+    fn tell_framework(&mut self, framework: &str, kind: scheduler::event::Type, event: scheduler::Event) -> bool {
         let stream = self.frameworks.get(framework).and_then(|framework| framework.stream.as_ref());
         let Some(connection) = stream.map(|(connection, _)| *connection) else { return false };
-        self.to_stream(connection, kind, event);
+        self.tell_stream(connection, kind, event);
         true
     }
 
     /// Sends to an agent if it is connected. Says whether it was.
-    fn to_agent(&mut self, agent: &str, message: MasterMessage) -> bool {
+    fn tell_agent(&mut self, agent: &str, message: MasterMessage) -> bool {
         let Some(connection) = self.agents.get(agent).and_then(|agent| agent.connection) else { return false };
         self.out.push(Action::ToAgent { connection, message: Box::new(message) });
         true

@@ -45,7 +45,7 @@ impl Master {
         }
         for (framework, offers) in by_framework {
             let event = scheduler::Event { offers: Some(event::Offers { offers }), ..Default::default() };
-            self.to_framework(&framework, event::Type::Offers, event);
+            self.tell_framework(&framework, event::Type::Offers, event);
         }
     }
 
@@ -106,7 +106,7 @@ impl Master {
         self.counters.count("offers_rescinded");
         let rescind = event::Rescind { offer_id: v1::OfferId { value: id.to_owned() } };
         let event = scheduler::Event { rescind: Some(rescind), ..Default::default() };
-        self.to_framework(&framework, event::Type::Rescind, event);
+        self.tell_framework(&framework, event::Type::Rescind, event);
     }
 
     pub(super) fn rescind_offers_of_agent(&mut self, agent: &str) {

@@ -65,7 +65,7 @@ impl Master {
         agent.total -= before;
         agent.total += after;
         let resources = agent.total.to_protos();
-        self.to_agent(agent_id, MasterMessage::CheckpointResources { resources });
+        self.tell_agent(agent_id, MasterMessage::CheckpointResources { resources });
     }
 
     /// Tells a framework of an operation that it gave an id to.
@@ -91,7 +91,7 @@ impl Master {
     pub(super) fn send_operation_status(&mut self, framework: &str, status: v1::OperationStatus) {
         let update = event::UpdateOperationStatus { status };
         let event = scheduler::Event { update_operation_status: Some(update), ..Default::default() };
-        self.to_framework(framework, event::Type::UpdateOperationStatus, event);
+        self.tell_framework(framework, event::Type::UpdateOperationStatus, event);
     }
 
     /// An operation of an operator: on what is free, after offers that hold what it needs were rescinded. The error is

@@ -251,12 +251,12 @@ impl Master {
         };
         self.peers.insert(connection, Peer::Operator);
         self.operators.push_back(connection);
-        self.to_operator(
+        self.tell_operator(
             connection,
             EventType::Subscribed,
             Event { subscribed: Some(subscribed), ..Default::default() },
         );
-        self.to_operator(connection, EventType::Heartbeat, Event::default());
+        self.tell_operator(connection, EventType::Heartbeat, Event::default());
         self.arm(self.config.heartbeat_interval, Timer::Heartbeat(connection));
         while self.operators.len() > self.config.max_operator_streams
             && let Some(oldest) = self.operators.pop_front()
@@ -265,14 +265,14 @@ impl Master {
         }
     }
 
-    pub(super) fn to_operator(&mut self, connection: ConnectionId, kind: EventType, mut event: Event) {
+    pub(super) fn tell_operator(&mut self, connection: ConnectionId, kind: EventType, mut event: Event) {
         event.r#type = Some(kind as i32);
         self.out.push(Action::ToOperator { connection, event: Box::new(event) });
     }
 
     fn tell_operators(&mut self, kind: EventType, event: impl Fn() -> Event) {
         for connection in self.operators.clone() {
-            self.to_operator(connection, kind, event());
+            self.tell_operator(connection, kind, event());
         }
     }
 

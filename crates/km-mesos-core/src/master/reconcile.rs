@@ -86,7 +86,7 @@ impl Master {
             source: Some(Source::Master as i32),
             reason: Some(reason as i32),
             container_status: newest.and_then(|status| status.container_status.clone()),
-            check_status: newest.and_then(|status| status.check_status.clone()),
+            check_status: newest.and_then(|status| status.check_status),
             ..v1::TaskStatus::default()
         }
     }

@@ -52,7 +52,7 @@ impl Master {
                 .collect(),
             resource_providers: Vec::new(),
             deactivated: Some(agent.deactivated),
-            drain_info: agent.drain.clone(),
+            drain_info: agent.drain,
             estimated_drain_start_time: Self::drain_start_of(agent.drain_start),
         }
     }

@@ -73,7 +73,7 @@ impl Master {
     /// Answers a SUBSCRIBE with an ERROR event and the stream's end.
     fn refuse_stream(&mut self, connection: ConnectionId, message: String) {
         let error = scheduler::Event { error: Some(event::Error { message }), ..Default::default() };
-        self.to_stream(connection, event::Type::Error, error);
+        self.tell_stream(connection, event::Type::Error, error);
         self.out.push(Action::Close(connection));
     }
 
@@ -107,7 +107,7 @@ impl Master {
         if let Some((old, _)) = old {
             let message = "Framework failed over".to_owned();
             let error = scheduler::Event { error: Some(event::Error { message }), ..Default::default() };
-            self.to_stream(old, event::Type::Error, error);
+            self.tell_stream(old, event::Type::Error, error);
             self.close(old);
         }
         self.discard_offers_of_framework(id);
@@ -121,7 +121,7 @@ impl Master {
             master_info: Some(self.config.info.clone()),
         };
         let welcome = scheduler::Event { subscribed: Some(subscribed), ..Default::default() };
-        self.to_stream(connection, event::Type::Subscribed, welcome);
+        self.tell_stream(connection, event::Type::Subscribed, welcome);
         self.heartbeat(connection);
     }
 
@@ -137,7 +137,7 @@ impl Master {
         let Some(framework) = self.frameworks.get(id) else { return };
         let info = framework.info.clone();
         for agent in self.agents_of_framework(id) {
-            self.to_agent(&agent, MasterMessage::UpdateFramework { framework: info.clone() });
+            self.tell_agent(&agent, MasterMessage::UpdateFramework { framework: info.clone() });
         }
     }
 
@@ -183,7 +183,7 @@ impl Master {
         let agents: Vec<String> = self.agents.keys().cloned().collect();
         for agent in agents {
             let framework_id = v1::FrameworkId { value: id.to_owned() };
-            self.to_agent(&agent, MasterMessage::ShutdownFramework { framework_id });
+            self.tell_agent(&agent, MasterMessage::ShutdownFramework { framework_id });
             self.forget_framework_on_agent(&agent, id);
         }
         let Some(mut framework) = self.frameworks.remove(id) else { return };

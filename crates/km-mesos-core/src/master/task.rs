@@ -35,7 +35,7 @@ impl Task {
             container: task.container.clone(),
             user: (!user.is_empty()).then_some(user),
             health_check: task.health_check.clone(),
-            kill_policy: task.kill_policy.clone(),
+            kill_policy: task.kill_policy,
             limits: task.limits.clone(),
         };
         Self::known(info)

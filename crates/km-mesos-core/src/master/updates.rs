@@ -19,7 +19,7 @@ impl Master {
     /// Sends a status to a framework if it is connected; one with a uuid comes again from the agent otherwise.
     pub(super) fn send_update(&mut self, framework: &str, status: v1::TaskStatus) {
         let event = scheduler::Event { update: Some(event::Update { status }), ..Default::default() };
-        self.to_framework(framework, event::Type::Update, event);
+        self.tell_framework(framework, event::Type::Update, event);
     }
 
     /// A status from an agent. Of an unknown task it is forwarded but changes nothing (M207).
@@ -82,7 +82,7 @@ impl Master {
             self.complete_task(framework, &task_id.value);
         }
         let framework_id = calls::framework_id(framework);
-        self.to_agent(&agent_id, MasterMessage::Acknowledge { framework_id, task_id, uuid: acknowledge.uuid });
+        self.tell_agent(&agent_id, MasterMessage::Acknowledge { framework_id, task_id, uuid: acknowledge.uuid });
         self.check_drains();
     }
 
@@ -120,7 +120,7 @@ impl Master {
             status: Some(status),
         };
         let event = scheduler::Event { failure: Some(failure), ..Default::default() };
-        self.to_framework(framework, event::Type::Failure, event);
+        self.tell_framework(framework, event::Type::Failure, event);
     }
 
     pub(super) fn forget_executor(&mut self, agent_id: &str, framework: &str, executor: &str) {

@@ -225,7 +225,7 @@ fn an_executor_is_counted_once_and_must_stay_the_same() {
         executor_id: "e".into(),
         status: 0,
     };
-    stage.world.from_agent(&agent, exited);
+    stage.world.agent_says(&agent, exited);
     let failure = stage.world.read(&scheduler).into_iter().find_map(|event| event.failure).expect("FAILURE");
     assert_eq!((failure.executor_id.map(|id| id.value), failure.status), (Some("e".to_owned()), Some(0)));
 }

@@ -42,7 +42,7 @@ fn pings_keep_an_agent_that_answers() {
         stage.world.pass_secs(15);
         assert!(stage.world.read_agent(&stage.agent).contains(&MasterMessage::Ping));
         let agent = stage.agent.clone();
-        stage.world.from_agent(&agent, AgentMessage::Pong);
+        stage.world.agent_says(&agent, AgentMessage::Pong);
     }
     assert_eq!(stage.world.reconcile(&stage.scheduler.clone(), &[]).len(), 1);
 }
@@ -163,7 +163,7 @@ fn without_checkpoints_tasks_are_lost_with_the_link() {
 fn an_agent_that_says_goodbye_is_removed() {
     // M236, M237
     let Stage { mut world, scheduler, agent, .. } = running(framework("a"));
-    world.from_agent(&agent, AgentMessage::Unregister);
+    world.agent_says(&agent, AgentMessage::Unregister);
     let events = world.read(&scheduler);
     let status = events.iter().find_map(|event| event.update.as_ref()).expect("UPDATE").status.clone();
     assert_eq!((status.state(), status.reason()), (TaskState::TaskLost, Reason::AgentRemoved));

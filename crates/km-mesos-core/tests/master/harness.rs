@@ -125,6 +125,7 @@ impl World {
         let stream_id = format!("stream-{}", connection.0);
         let suppressed_roles = suppressed.iter().map(|role| (*role).to_owned()).collect();
         let subscribe = call::Subscribe { framework_info: info, suppressed_roles, offer_constraints: None };
+        let subscribe = Box::new(subscribe);
         self.handle(Event::Subscribe { connection, stream_id: stream_id.clone(), principal: None, subscribe });
         let first = self.events.get(&connection).and_then(|events| events.first());
         let id = first.and_then(|event| event.subscribed.as_ref()).map(|one| one.framework_id.value.clone());
@@ -250,7 +251,7 @@ impl World {
         TestAgent { connection, id: id.unwrap_or_default(), info }
     }
 
-    pub fn from_agent(&mut self, agent: &TestAgent, message: AgentMessage) {
+    pub fn agent_says(&mut self, agent: &TestAgent, message: AgentMessage) {
         let event =
             Event::Agent { connection: agent.connection, ip: "127.0.0.1".to_owned(), message: Box::new(message) };
         self.handle(event);
@@ -271,7 +272,7 @@ impl World {
             ..Default::default()
         };
         let framework_id = scheduler.id.as_str().into();
-        self.from_agent(agent, AgentMessage::Update { framework_id, status, latest_state: state });
+        self.agent_says(agent, AgentMessage::Update { framework_id, status, latest_state: state });
     }
 
     pub fn operator(&mut self, kind: v1::master::call::Type, mut call: v1::master::Call) -> Answer {

@@ -235,7 +235,7 @@ impl Play {
                     MasterMessage::ShutdownFramework { framework_id } => {
                         self.tasks.retain(|(on, task)| *on != place || task.framework_id != framework_id);
                     }
-                    MasterMessage::Ping => self.world.from_agent(agent, AgentMessage::Pong),
+                    MasterMessage::Ping => self.world.agent_says(agent, AgentMessage::Pong),
                     _ => {}
                 }
             }

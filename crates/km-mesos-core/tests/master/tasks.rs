@@ -104,7 +104,7 @@ fn explicit_reconciliation_tells_the_newest_forwarded_state() {
         status,
         latest_state: TaskState::TaskFinished,
     };
-    world.from_agent(&agent, message);
+    world.agent_says(&agent, message);
     world.read(&scheduler);
     assert_eq!(world.reconcile(&scheduler, &[("t", None)])[0].state(), TaskState::TaskRunning);
     let id = agent.id.clone();
@@ -146,7 +146,7 @@ fn messages_go_both_ways_unchanged() {
         executor_id: "e".into(),
         data: vec![1, 2],
     };
-    world.from_agent(&agent, back);
+    world.agent_says(&agent, back);
     let event = world.read(&scheduler).into_iter().find_map(|event| event.message).expect("MESSAGE");
     assert_eq!((event.data, event.agent_id.value), (vec![1, 2], agent.id.clone()));
     let shutdown = v1::scheduler::call::Shutdown { executor_id: "e".into(), agent_id: agent.id.as_str().into() };

@@ -52,6 +52,25 @@ pub struct Flags {
 }
 
 impl Flags {
+    /// The flags of a command line that names no more than the work directory.
+    pub fn new(work_dir: PathBuf) -> Self {
+        Self {
+            master: "127.0.0.1:5050".to_owned(),
+            ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 5051,
+            hostname: None,
+            resources: None,
+            attributes: None,
+            work_dir,
+            executor_registration_timeout: Duration::from_secs(60),
+            executor_reregistration_timeout: Duration::from_secs(2),
+            executor_shutdown_grace_period: Duration::from_secs(5),
+            recovery_timeout: Duration::from_secs(15 * 60),
+            registration_backoff_factor: Duration::from_secs(1),
+            fetcher_cache_dir: None,
+        }
+    }
+
     /// The address told to executors: they are on this machine, so any wildcard becomes loopback.
     pub(super) fn advertised_ip(&self) -> IpAddr {
         if self.ip.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { self.ip }
@@ -86,6 +105,18 @@ fn parse_reregistration_timeout(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn new_is_what_an_empty_command_line_gives() {
+        #[derive(clap::Parser)]
+        struct Command {
+            #[command(flatten)]
+            flags: Flags,
+        }
+        let command = <Command as clap::Parser>::try_parse_from(["agent", "--work-dir=/w"]);
+        let flags = command.unwrap_or_else(|error| panic!("{error}")).flags;
+        assert_eq!(format!("{flags:?}"), format!("{:?}", Flags::new("/w".into())));
+    }
 
     #[test]
     fn durations_are_read_as_mesos_writes_them() {

@@ -67,8 +67,8 @@ impl Link {
     }
 
     pub fn send(&self, message: AgentMessage) {
-        let sent = self.current.as_ref().map(|current| current.outgoing.send(message));
-        if !matches!(sent, Some(Ok(()))) {
+        let sent = self.current.as_ref().is_some_and(|current| current.outgoing.send(message).is_ok());
+        if !sent {
             tracing::debug!("a message to the master is lost: the link is closed");
         }
     }

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use anyhow::Context;
-use axum::body::Body;
 use base64::{Engine, engine::general_purpose::STANDARD};
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 
-use super::{encoding::text, flags::Flags};
+use super::{
+    encoding::{Refusal, text},
+    flags::Flags,
+};
 
 /// What a request wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +69,7 @@ impl Auth {
     }
 
     /// The request's principal; none where authentication is off. The error is the answer 401.
-    pub fn principal(&self, realm: Realm, headers: &HeaderMap) -> Result<Option<String>, Response<Body>> {
+    pub fn principal(&self, realm: Realm, headers: &HeaderMap) -> Result<Option<String>, Refusal> {
         let needed = match realm {
             Realm::Scheduler => self.scheduler,
             Realm::ReadOnly => self.read_only,
@@ -84,7 +86,7 @@ impl Auth {
                 if let Ok(challenge) = header::HeaderValue::from_str(&challenge) {
                     response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
                 }
-                Err(response)
+                Err(Box::new(response))
             }
         }
     }

@@ -7,6 +7,9 @@ use km_mesos_proto::{
     json::{self, JsonError},
 };
 
+/// A refused request's answer.
+pub(super) type Refusal = Box<Response<Body>>;
+
 /// How messages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
@@ -33,7 +36,7 @@ impl Encoding {
     }
 
     /// The encoding of an answer: JSON if that is acceptable, else protobuf, else 406.
-    pub fn accepted(headers: &HeaderMap) -> Result<Self, Response<Body>> {
+    pub fn accepted(headers: &HeaderMap) -> Result<Self, Refusal> {
         let values: Vec<&str> =
             headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
         if values.is_empty() || accepts(&values, JSON) {
@@ -42,7 +45,11 @@ impl Encoding {
         if accepts(&values, PROTOBUF) {
             return Ok(Self::Protobuf);
         }
+<<<<<<< HEAD
         Err(text(StatusCode::NOT_ACCEPTABLE, format!("Expecting 'Accept' to allow '{PROTOBUF}' or '{JSON}'")))
+=======
+        Err(refuse(StatusCode::NOT_ACCEPTABLE, format!("Expecting 'Accept' to allow {JSON} or {PROTOBUF}")))
+>>>>>>> main
     }
 }
 
@@ -58,8 +65,8 @@ fn accepts(values: &[&str], media: &str) -> bool {
 }
 
 /// Reads a request's message; the error is the answer. Content types are compared whole: parameters are refused.
-pub(super) fn parse<M: Message>(headers: &HeaderMap, body: &[u8]) -> Result<M, Response<Body>> {
-    let bad = |reason: String| text(StatusCode::BAD_REQUEST, reason);
+pub(super) fn parse<M: Message>(headers: &HeaderMap, body: &[u8]) -> Result<M, Refusal> {
+    let bad = |reason: String| refuse(StatusCode::BAD_REQUEST, reason);
     let Some(kind) = headers.get(header::CONTENT_TYPE) else {
         return Err(bad("Expecting 'Content-Type' to be present".to_owned()));
     };
@@ -68,16 +75,24 @@ pub(super) fn parse<M: Message>(headers: &HeaderMap, body: &[u8]) -> Result<M, R
         kind if kind == PROTOBUF.as_bytes() => {
             decode_checked(body).map_err(|error| bad(format!("Failed to parse body into Call protobuf: {error}")))
         }
-        _ => Err(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("Expecting 'Content-Type' of {JSON} or {PROTOBUF}"))),
+        _ => {
+            Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("Expecting 'Content-Type' of {JSON} or {PROTOBUF}")))
+        }
     }
 }
 
+<<<<<<< HEAD
 /// Text that is no JSON is told from JSON that is no call.
 fn json_refusal(error: &JsonError) -> String {
     match error {
         JsonError::Syntax(error) => format!("Failed to parse body into JSON: {error}"),
         other => format!("Failed to convert JSON into Call protobuf: {other}"),
     }
+=======
+/// A plain text answer as an error.
+pub(super) fn refuse(status: StatusCode, reason: impl Into<String>) -> Refusal {
+    Box::new(text(status, reason))
+>>>>>>> main
 }
 
 /// A plain text answer.

@@ -12,25 +12,25 @@ use km_mesos_proto::v1::{
 
 use super::{
     auth::Realm,
-    encoding::{Encoding, answer, empty, only, parse, text},
+    encoding::{Encoding, Refusal, answer, empty, only, parse, refuse, text},
     routes::{Call, parameters},
     scheduler_api::streaming,
     shell::Shell,
 };
 
 pub(super) fn serve(shell: &Arc<Shell>, call: Call) -> Response<Body> {
-    judge(shell, call).unwrap_or_else(|refusal| refusal)
+    judge(shell, call).unwrap_or_else(|refusal| *refusal)
 }
 
-fn judge(shell: &Arc<Shell>, request: Call) -> Result<Response<Body>, Response<Body>> {
+fn judge(shell: &Arc<Shell>, request: Call) -> Result<Response<Body>, Refusal> {
     let headers = &request.parts.headers;
     let principal = shell.auth.principal(Realm::ReadWrite, headers)?;
     if request.parts.method != Method::POST {
-        return Err(only("POST", &request.parts.method));
+        return Err(Box::new(only("POST", &request.parts.method)));
     }
     let call: master::Call = parse(headers, &request.body)?;
     if call.r#type.is_none() {
-        return Err(text(StatusCode::BAD_REQUEST, "Failed to validate master::Call: Expecting 'type' to be present"));
+        return Err(refuse(StatusCode::BAD_REQUEST, "Failed to validate master::Call: Expecting 'type' to be present"));
     }
     let encoding = Encoding::accepted(headers)?;
     if call.r#type() == Type::Subscribe {
@@ -47,7 +47,7 @@ fn judge(shell: &Arc<Shell>, request: Call) -> Result<Response<Body>, Response<B
 pub(super) fn teardown_form(shell: &Arc<Shell>, request: Call) -> Response<Body> {
     let principal = match shell.auth.principal(Realm::ReadWrite, &request.parts.headers) {
         Ok(principal) => principal,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     if request.parts.method != Method::POST {
         return only("POST", &request.parts.method);

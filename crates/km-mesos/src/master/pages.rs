@@ -16,7 +16,7 @@ pub(super) fn serve(shell: &Shell, call: &Call, page: Page) -> Response<Body> {
     // Version and metrics belong to the process, not to the master: they are open to all.
     let open = matches!(page, Page::Version | Page::Metrics);
     if !open && let Err(refusal) = shell.auth.principal(Realm::ReadOnly, &call.parts.headers) {
-        return refusal;
+        return *refusal;
     }
     let query = parameters(call.parts.uri.query().unwrap_or_default());
     let value = shell.core().page(page, &query);

@@ -9,7 +9,7 @@ use km_mesos_proto::v1::scheduler::{self, call::Type};
 
 use super::{
     auth::Realm,
-    encoding::{Encoding, only, parse, text},
+    encoding::{Encoding, Refusal, only, parse, refuse},
     operator_api::to_response,
     routes::Call,
     shell::Shell,
@@ -18,18 +18,18 @@ use super::{
 const STREAM_ID: &str = "mesos-stream-id";
 
 pub(super) fn serve(shell: &Arc<Shell>, call: Call) -> Response<Body> {
-    judge(shell, call).unwrap_or_else(|refusal| refusal)
+    judge(shell, call).unwrap_or_else(|refusal| *refusal)
 }
 
-fn judge(shell: &Arc<Shell>, request: Call) -> Result<Response<Body>, Response<Body>> {
+fn judge(shell: &Arc<Shell>, request: Call) -> Result<Response<Body>, Refusal> {
     let headers = &request.parts.headers;
     let principal = shell.auth.principal(Realm::Scheduler, headers)?;
     if request.parts.method != Method::POST {
-        return Err(only("POST", &request.parts.method));
+        return Err(Box::new(only("POST", &request.parts.method)));
     }
     let call: scheduler::Call = parse(headers, &request.body)?;
     validation::call::validate(&call)
-        .map_err(|reason| text(StatusCode::BAD_REQUEST, format!("Failed to validate scheduler::Call: {reason}")))?;
+        .map_err(|reason| refuse(StatusCode::BAD_REQUEST, format!("Failed to validate scheduler::Call: {reason}")))?;
     if call.r#type() == Type::Subscribe {
         return subscribe(shell, headers, principal, call);
     }
@@ -46,13 +46,13 @@ fn subscribe(
     headers: &HeaderMap,
     principal: Option<String>,
     call: scheduler::Call,
-) -> Result<Response<Body>, Response<Body>> {
+) -> Result<Response<Body>, Refusal> {
     let encoding = Encoding::accepted(headers)?;
     if stream_id(headers).is_some() {
-        return Err(text(StatusCode::BAD_REQUEST, "Subscribe calls should not include the 'Mesos-Stream-Id' header"));
+        return Err(refuse(StatusCode::BAD_REQUEST, "Subscribe calls should not include the 'Mesos-Stream-Id' header"));
     }
     let Some(subscribe) = call.subscribe else {
-        return Err(text(StatusCode::BAD_REQUEST, "Expecting 'subscribe' to be present"));
+        return Err(refuse(StatusCode::BAD_REQUEST, "Expecting 'subscribe' to be present"));
     };
     let named = subscribe.framework_info.principal.as_deref();
     if let (Some(principal), Some(named)) = (principal.as_deref(), named)
@@ -60,7 +60,7 @@ fn subscribe(
     {
         let reason =
             format!("Authenticated principal '{principal}' does not match principal '{named}' set in `FrameworkInfo`");
-        return Err(text(StatusCode::BAD_REQUEST, reason));
+        return Err(refuse(StatusCode::BAD_REQUEST, reason));
     }
     let connection = shell.new_connection();
     let stream_id = uuid::Uuid::new_v4().to_string();
@@ -69,6 +69,7 @@ fn subscribe(
     if let Ok(value) = HeaderValue::from_str(&stream_id) {
         response.headers_mut().insert(STREAM_ID, value);
     }
+    let subscribe = Box::new(subscribe);
     shell.handle(Event::Subscribe { connection, stream_id, principal, subscribe });
     Ok(response)
 }

@@ -64,7 +64,7 @@ impl Streams {
     pub fn open(&self, shell: &Arc<Shell>, connection: ConnectionId, encoding: Encoding, link_id: String) -> Body {
         let (queue, records) = unbounded_channel();
         self.all().insert(connection, Stream { encoding, link_id, queue });
-        let reader = Reader { records, guard: Guard { shell: Arc::downgrade(shell), connection } };
+        let reader = Reader { records, _guard: Guard { shell: Arc::downgrade(shell), connection } };
         Body::from_stream(stream::unfold(reader, |mut reader| async move {
             let record = reader.records.recv().await?;
             Some((Ok::<_, std::convert::Infallible>(record), reader))
@@ -82,8 +82,7 @@ impl Stream {
 struct Reader {
     records: UnboundedReceiver<Bytes>,
     /// Held for its drop only.
-    #[allow(dead_code)]
-    guard: Guard,
+    _guard: Guard,
 }
 
 /// Tells the core when the answer's body is dropped: its connection ended, from whichever side.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use flate2::bufread::MultiGzDecoder;
-use rustix::fs::{CWD, FileType, Mode, XattrFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 use sha2::{Digest, Sha256};
 use tar::{Archive, EntryType};
 
@@ -52,6 +52,21 @@ fn action(path: &Path) -> Action {
 
 /// Unpacks a plain or gzip-compressed tar. The folder must not exist.
 pub fn unpack(input: impl Read, folder: &Path) -> io::Result<Unpacked> {
+    unpack_any(input, folder).map_err(with_causes)
+}
+
+/// The tar reader tells which file failed and keeps the reason, such as a full disk, behind that.
+fn with_causes(error: io::Error) -> io::Error {
+    let mut text = error.to_string();
+    let mut cause = error.get_ref().and_then(|inner| inner.source());
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    io::Error::new(error.kind(), text)
+}
+
+fn unpack_any(input: impl Read, folder: &Path) -> io::Result<Unpacked> {
     fs::create_dir(folder)?;
     let mut input = BufReader::with_capacity(64 * 1024, input);
     let start = peek(&mut input)?;
@@ -105,11 +120,19 @@ fn unpack_plain(input: impl Read, folder: &Path) -> io::Result<Unpacked> {
     folders.sort_by(|a, b| b.path_bytes().cmp(&a.path_bytes()));
     for mut entry in folders {
         entry.unpack_in(folder)?;
+        let time = i64::try_from(entry.header().mtime()?).unwrap_or(0);
+        set_time(&place(folder, &entry.path()?)?, time)?;
     }
-    drop(archive);
     // What follows the end mark belongs to the digest too.
     io::copy(&mut input, &mut io::sink())?;
     Ok(Unpacked { diff_id: format!("sha256:{:x}", input.hash.finalize()), size })
+}
+
+/// The tar reader sets the times of files only.
+fn set_time(path: &Path, seconds: i64) -> io::Result<()> {
+    let time = Timespec { tv_sec: seconds, tv_nsec: 0 };
+    let times = Timestamps { last_access: time, last_modification: time };
+    Ok(rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 fn is_node(kind: EntryType) -> bool {
@@ -210,6 +233,8 @@ mod tests {
             header.set_entry_type(*kind);
             header.set_mode(if *kind == EntryType::Directory { 0o750 } else { 0o640 });
             header.set_mtime(1000);
+            header.set_uid(0);
+            header.set_gid(0);
             header.set_size(if *kind == EntryType::Regular { content.len() as u64 } else { 0 });
             if *kind == EntryType::Symlink {
                 header.set_link_name(content).unwrap();

@@ -77,7 +77,8 @@ async fn connect(setup: &Setup, host: &Netlink) -> Result<String> {
     let link = host.find(&setup.link).await?.ok_or_else(|| gone(&setup.link))?;
     let up = LinkUnspec::new_with_index(link.header.index).controller(bridge.header.index).up().build();
     host.handle.link().set(up).execute().await.map_err(failed)?;
-    let port = LinkBridgePort::new(link.header.index).hairpin(true).isolated(true).build();
+    // With bridge-nf-call-iptables a redirected packet may go back out of the port it came from.
+    let port = LinkBridgePort::new(link.header.index).hairpin(true).build();
     host.handle.link().set_port(port).execute().await.map_err(failed)?;
     let inside = fs::File::open(OWN_NAMESPACE).context(|| format!("opening {OWN_NAMESPACE}"))?;
     let peer_link = host.find(&peer).await?.ok_or_else(|| gone(&peer))?;

@@ -60,9 +60,6 @@ async fn exit_codes_output_and_environment_come_through() {
     lines.sort_unstable();
     assert_eq!(lines, ["/made/for/me", "1234", "err", "out a b host-p1 host-p1", "tail"]);
 
-    let (status, _) = run(&runtime, shell("c2", "p1", "kill -9 $$; sleep 60 & wait")).await;
-    // A first process cannot kill itself; it ends with its child's status when that is killed.
-    assert!(status.exit_code.is_some());
     runtime.start_container(&shell("c3", "p1", "sleep 600")).await.unwrap();
     runtime.signal_container("c3", 9).await.unwrap();
     let status = exited(&runtime, "c3").await;
@@ -82,7 +79,7 @@ async fn files_are_mounted_where_and_how_the_pod_wants() {
         "p1",
         "cat /data/in; echo; echo back > /data/out; touch /ro/x 2>/dev/null || echo read-only; \
          touch /x 2>/dev/null || echo root read-only; grep -c host-p1 /etc/hosts; cat /etc/hostname; \
-         ls /sys/kernel >/dev/null && echo sys; test -w /proc/sys/kernel/hostname || echo proc protected",
+         ls /sys/kernel >/dev/null && echo sys; echo x 2>/dev/null > /proc/sys/kernel/hostname || echo proc protected",
     );
     let mount = |path: &str, read_only| Mount { host_path: data.clone(), container_path: path.into(), read_only };
     spec.mounts = vec![mount("/data", false), mount("/ro", true)];

@@ -8,7 +8,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::support::{Host, free_port, log, port, run, sandbox, shell, until};
+use crate::support::{Host, free_port, port, run, sandbox, shell, until};
 
 /// The body of a plain HTTP answer.
 pub async fn get(url: &str) -> std::io::Result<String> {
@@ -74,6 +74,22 @@ async fn host_ports_are_reached_from_everywhere() {
     runtime.run_sandbox(&second).await.unwrap();
 }
 
+/// Answers datagrams at port 9000 of a pod. A socket stays in the namespace in which it was opened.
+fn echo_in_pod(namespace: &std::path::Path) {
+    let namespace = std::fs::File::open(namespace).unwrap();
+    let open = std::thread::spawn(move || {
+        nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+        std::net::UdpSocket::bind(("0.0.0.0", 9000)).unwrap()
+    });
+    let socket = open.join().unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 16];
+        while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+            socket.send_to(&buffer[..length], from).unwrap();
+        }
+    });
+}
+
 #[tokio::test]
 async fn udp_ports_are_forwarded() {
     let host = Host::new();
@@ -83,9 +99,7 @@ async fn udp_ports_are_forwarded() {
     mapping.protocol = km_runtime::Protocol::Udp;
     pod.ports = vec![mapping.clone()];
     runtime.run_sandbox(&pod).await.unwrap();
-    runtime.start_container(&shell("c1", "p1", "echo ready; exec udpsvd -v 0.0.0.0 9000 cat")).await.unwrap();
-    let status = runtime.container_status("c1").await.unwrap();
-    until("the server runs", async || log(&status.log_path).contains("ready")).await;
+    echo_in_pod(&host.config.root.join("sandboxes/p1/netns"));
     for address in [Ipv4Addr::LOCALHOST, own_address()] {
         until(&format!("an echo from {address}"), async || {
             let socket = tokio::net::UdpSocket::bind(("0.0.0.0", 0)).await.unwrap();

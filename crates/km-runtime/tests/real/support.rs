@@ -79,7 +79,7 @@ pub fn shell(id: &str, sandbox: &str, script: &str) -> ContainerSpec {
     ContainerSpec {
         id: id.into(),
         sandbox_id: sandbox.into(),
-        name: "main".into(),
+        name: id.into(),
         image: builtin::BUSYBOX.into(),
         command: vec!["sh".into(), "-c".into(), script.into()],
         ..ContainerSpec::default()

@@ -1,8 +1,11 @@
 //! The agent's HTTP endpoints.
 
+#![expect(clippy::result_large_err, reason = "a refusal is the HTTP answer itself")]
+
 mod executor;
 mod files;
 mod operator;
+mod state;
 mod v0;
 
 use std::sync::Arc;

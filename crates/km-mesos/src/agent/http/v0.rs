@@ -10,10 +10,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use km_mesos_core::agent::duration_text;
-use km_mesos_proto::{Message, json, v1};
+use km_mesos_proto::v1;
 use serde_json::{Value, json};
 
-use super::{super::shared::Shared, files};
+use super::{super::shared::Shared, files, state};
 use crate::wire::{method_not_allowed, plain};
 
 /// Answers a GET of that endpoint, if there is one.
@@ -38,7 +38,7 @@ pub(super) async fn get(shared: &Arc<Shared>, path: &str, method: &Method, uri: 
         return Some(method_not_allowed("GET"));
     }
     Some(match path {
-        "/state" => Json(state(shared)).into_response(),
+        "/state" => Json(state::state(shared)).into_response(),
         "/flags" => Json(json!({ "flags": flags(shared) })).into_response(),
         "/version" => Json(json!({ "version": km_observe::VERSION })).into_response(),
         "/health" => StatusCode::OK.into_response(),
@@ -145,65 +145,6 @@ pub(super) fn metrics(shared: &Shared) -> Vec<(String, f64)> {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
-}
-
-fn state(shared: &Shared) -> Value {
-    let flags: serde_json::Map<String, Value> =
-        flags(shared).into_iter().map(|(name, value)| (name, Value::String(value))).collect();
-    let core = shared.core();
-    let info = core.info();
-    let state = core.get_state();
-    let frameworks = state.get_frameworks.unwrap_or_default();
-    let executors = state.get_executors.unwrap_or_default();
-    let tasks = state.get_tasks.unwrap_or_default();
-    let framework = |framework: &v1::agent::response::get_frameworks::Framework| {
-        let info = &framework.framework_info;
-        let id = info.id.clone().unwrap_or_default();
-        let mine = |task: &&v1::Task| task.framework_id == id;
-        let of_framework = |executor: &&v1::agent::response::get_executors::Executor| {
-            executor.executor_info.framework_id.as_ref() == Some(&id)
-        };
-        json!({
-            "id": id.value, "name": info.name, "user": info.user, "checkpoint": info.checkpoint(), "roles": info.roles,
-            "executors": executors.executors.iter().filter(of_framework).map(|executor| {
-                let info = &executor.executor_info;
-                let own = |task: &&v1::Task| {
-                    task.executor_id.as_ref().map_or(task.task_id.value == info.executor_id.value, |id| *id == info.executor_id)
-                };
-                let list = |tasks: &[v1::Task]| values(tasks.iter().filter(mine).filter(own));
-                json!({
-                    "id": info.executor_id.value,
-                    "name": info.name(),
-                    "directory": core.sandbox_of(&id.value, &info.executor_id.value),
-                    "queued_tasks": list(&tasks.queued_tasks),
-                    "tasks": list(&tasks.launched_tasks),
-                    "completed_tasks": list(&tasks.completed_tasks),
-                })
-            }).collect::<Vec<_>>(),
-            "completed_executors": [],
-        })
-    };
-    json!({
-        "version": km_observe::VERSION,
-        "start_time": shared.clock.started_at(),
-        "id": info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default(),
-        "pid": format!("slave(1)@{}", shared.address),
-        "hostname": info.hostname,
-        "resources": values(info.resources.iter()),
-        "attributes": values(info.attributes.iter()),
-        "master_hostname": shared.flags.master,
-        "capabilities": CAPABILITIES,
-        "flags": flags,
-        "frameworks": frameworks.frameworks.iter().map(framework).collect::<Vec<_>>(),
-        "completed_frameworks": frameworks.completed_frameworks.iter().map(framework).collect::<Vec<_>>(),
-    })
-}
-
-/// What the agent can do, as Apache Mesos names it.
-const CAPABILITIES: [&str; 4] = ["MULTI_ROLE", "HIERARCHICAL_ROLE", "RESERVATION_REFINEMENT", "AGENT_DRAINING"];
-
-fn values<'a, M: Message + 'a>(messages: impl Iterator<Item = &'a M>) -> Vec<Value> {
-    messages.map(json::to_value).collect()
 }
 
 fn containers(shared: &Shared) -> Value {

@@ -1,0 +1,238 @@
+//! The scheduler's decisions. No IO: events in, actions out, time as a number.
+//!
+//! [`Core::handle`] is the only entry. It is used by the shell of this crate and, unchanged, by the simulation. What it
+//! knows it can rebuild from the API server (pods and nodes) and from Mesos (reconciliation); only the framework id and
+//! a number that grows with each start are kept elsewhere.
+
+mod action;
+mod agents;
+mod config;
+mod demand;
+mod effects;
+mod event;
+mod invariants;
+mod nodes;
+mod placing;
+mod pods;
+mod reconcile;
+mod recovered;
+mod snapshot;
+mod status;
+mod unschedulable;
+mod view;
+mod waiting;
+
+pub use action::{Action, EventKind, KillTarget, Timing};
+pub use config::Config;
+pub use effects::OpId;
+pub use event::{AgentSeen, ApiFailure, ApiReply, CallOutcome, Event, PodListing, Request};
+pub use view::{OfferLine, QueueLine, TaskLine};
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use km_offers::Pool;
+use km_podtask::{PodKey, Registry, TaskName};
+
+use agents::Agents;
+use demand::Demand;
+use effects::Effects;
+use reconcile::Reconciler;
+use waiting::Queue;
+
+/// The scheduler's state.
+pub struct Core {
+    config: Config,
+    /// Differs for every start; part of task ids.
+    generation: u32,
+    launches: u32,
+    pool: Pool,
+    tasks: Registry,
+    /// All pods of the API server.
+    pods: BTreeMap<PodKey, Arc<Pod>>,
+    pod_by_name: BTreeMap<TaskName, PodKey>,
+    queue: Queue,
+    nodes: BTreeMap<String, Arc<Node>>,
+    agents: Agents,
+    demand: Demand,
+    reconciler: Reconciler,
+    effects: Effects,
+    recovered: recovered::Strangers,
+    kills: BTreeMap<String, KillTarget>,
+    accepts: BTreeMap<u64, Vec<String>>,
+    next_accept: u64,
+    subscribed: Option<Duration>,
+    framework_id: Option<String>,
+    synced: bool,
+    /// Before this nothing is launched: tasks of an earlier scheduler may still make themselves heard.
+    settled: Option<Duration>,
+}
+
+impl Core {
+    /// `generation` is the number of this start of the framework, from 1.
+    pub fn new(config: Config, generation: u32) -> Self {
+        let pool = Pool::new(km_offers::Settings { ttl: config.offer_ttl, linger: config.offer_linger });
+        Self {
+            reconciler: Reconciler::new(config.reconcile_interval),
+            config,
+            generation,
+            launches: 0,
+            pool,
+            tasks: Registry::default(),
+            pods: BTreeMap::new(),
+            pod_by_name: BTreeMap::new(),
+            queue: Queue::default(),
+            nodes: BTreeMap::new(),
+            agents: Agents::default(),
+            demand: Demand::default(),
+            effects: Effects::default(),
+            recovered: recovered::Strangers::default(),
+            kills: BTreeMap::new(),
+            accepts: BTreeMap::new(),
+            next_accept: 0,
+            subscribed: None,
+            framework_id: None,
+            synced: false,
+            settled: None,
+        }
+    }
+
+    /// Takes one event in and says what is to be done. `now` is the time since an arbitrary start and never goes back.
+    pub fn handle(&mut self, now: Duration, event: Event) -> Vec<Action> {
+        let mut out = Vec::new();
+        match event {
+            Event::Subscribed { framework_id } => self.on_subscribed(now, framework_id, &mut out),
+            Event::Disconnected => self.on_disconnected(now, &mut out),
+            Event::FrameworkRemoved => self.on_framework_removed(&mut out),
+            Event::Offers(offers) => self.on_offers(now, offers, &mut out),
+            Event::Rescinded(id) => self.offers(now, km_offers::Event::Rescinded(id), &mut out),
+            Event::Update(status) => self.on_update(now, &status, &mut out),
+            Event::Failure { agent_id, executor_id } => self.on_failure(now, agent_id, executor_id, &mut out),
+            Event::Agents(agents) => self.on_agents(now, agents, &mut out),
+            Event::CachesSynced => self.on_synced(now, &mut out),
+            Event::PodApplied(pod) => self.on_pod(now, pod, &mut out),
+            Event::PodDeleted(pod) => self.on_pod_deleted(now, &pod),
+            Event::NodeApplied(node) => self.on_node(now, node, &mut out),
+            Event::NodeDeleted(name) => self.on_node_deleted(&name, &mut out),
+            Event::Api { op, reply } => self.on_reply(now, op, reply, &mut out),
+            Event::AcceptResult { batch, outcome } => self.on_accept_result(now, batch, outcome),
+            Event::Request(request) => self.on_request(now, request, &mut out),
+            Event::Tick => {}
+        }
+        self.advance(now, &mut out);
+        out
+    }
+
+    /// When the next [`Event::Tick`] is needed at the latest, if nothing else happens.
+    pub fn next_wakeup(&self, now: Duration) -> Option<Duration> {
+        let subscribed = self.subscribed.is_some();
+        let timers = [
+            self.pool.next_deadline(),
+            self.effects.next_retry(),
+            self.agents.next_deadline(self.config.node_grace),
+            subscribed.then(|| self.demand.next_wakeup(now, &self.config, &self.queue, &self.pool)).flatten(),
+            subscribed.then(|| self.reconciler.next_wakeup()).flatten(),
+            subscribed.then(|| self.kills.values().map(|kill| kill.next).min()).flatten(),
+            self.recovered.next_wakeup(),
+            self.settled.filter(|settled| *settled > now),
+        ];
+        timers.into_iter().flatten().min()
+    }
+
+    /// Everything that depends on time or follows from several events.
+    fn advance(&mut self, now: Duration, out: &mut Vec<Action>) {
+        self.offers(now, km_offers::Event::Tick, out);
+        self.effects.retry_due(now, out);
+        self.expire_agents(now, out);
+        if self.subscribed.is_some() {
+            self.repeat_kills(now, out);
+            self.reconcile_due(now, out);
+            self.confirm_strangers(now, out);
+            self.pursue_demand(now, out);
+        }
+        self.check_invariants();
+    }
+
+    /// Passes an event to the pool and turns what follows into calls.
+    fn offers(&mut self, now: Duration, event: km_offers::Event, out: &mut Vec<Action>) {
+        for action in self.pool.handle(now, event) {
+            match action {
+                km_offers::Action::Decline { offers, reason } => {
+                    // Offers that can't be declined now died with the connection.
+                    if self.subscribed.is_some() {
+                        out.push(Action::Decline { offers, refuse: self.config.refuse, reason });
+                    }
+                }
+                km_offers::Action::Ended { offer, hostname, end } => {
+                    tracing::debug!(offer = offer.value, hostname, ?end, "offer ended");
+                }
+                km_offers::Action::Wake(_) => {}
+            }
+        }
+    }
+
+    fn on_subscribed(&mut self, now: Duration, framework_id: String, out: &mut Vec<Action>) {
+        // A connection may be replaced without its end being seen.
+        self.offers(now, km_offers::Event::Disconnected, out);
+        let first = self.framework_id.is_none() && self.generation > 1;
+        self.framework_id = Some(framework_id);
+        self.subscribed = Some(now);
+        self.demand.subscribed(now);
+        self.reconciler.subscribed(now);
+        if first {
+            // Launches of an earlier scheduler that are not bound yet make themselves heard in this time.
+            self.settled = Some(now + self.config.settle_time);
+        }
+        self.kills.values_mut().for_each(|kill| kill.next = now);
+    }
+
+    fn on_disconnected(&mut self, now: Duration, out: &mut Vec<Action>) {
+        self.subscribed = None;
+        self.offers(now, km_offers::Event::Disconnected, out);
+    }
+
+    /// The master ended the framework for good: it is subscribed anew under another id. Nothing is deleted here:
+    /// reconciliation under the new id tells what became of the tasks.
+    fn on_framework_removed(&mut self, out: &mut Vec<Action>) {
+        self.subscribed = None;
+        self.framework_id = None;
+        out.push(Action::ForgetFramework);
+    }
+
+    fn on_synced(&mut self, now: Duration, out: &mut Vec<Action>) {
+        self.synced = true;
+        let agents: Vec<String> = self.agents.current().map(|agent| agent.id.clone()).collect();
+        for agent in agents {
+            self.ensure_node(&agent, out);
+        }
+        self.demand.touch(now);
+    }
+
+    fn on_request(&mut self, now: Duration, request: Request, out: &mut Vec<Action>) {
+        match request {
+            Request::Explicit => self.reconciler.request_explicit(now),
+            Request::Implicit => self.reconciler.request_implicit(now),
+            Request::Kamikaze => {
+                for (agent_id, executor_id) in self.agents.executors(&self.nodes) {
+                    out.push(Action::Message { agent_id, executor_id, data: b"kamikaze".to_vec() });
+                }
+            }
+        }
+    }
+
+    fn repeat_kills(&mut self, now: Duration, out: &mut Vec<Action>) {
+        for (task_id, kill) in self.kills.iter_mut().filter(|(_, kill)| kill.next <= now) {
+            out.push(Action::Kill { task_id: task_id.clone(), agent_id: kill.agent_id.clone() });
+            kill.pause = (kill.pause * 2).min(Duration::from_secs(60));
+            kill.next = now + kill.pause;
+        }
+    }
+
+    /// Kills a task until it is known to have ended.
+    fn kill(&mut self, now: Duration, task_id: &str, agent_id: &str) {
+        let agent_id = (!agent_id.is_empty()).then(|| agent_id.to_owned());
+        let pause = Duration::from_millis(2500);
+        self.kills.entry(task_id.to_owned()).or_insert(KillTarget { agent_id, next: now, pause });
+        self.tasks.amend(task_id, |task| task.flags.deleted = true);
+    }
+}

@@ -1,0 +1,151 @@
+//! What the core wants done.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use km_mesos_proto::v1;
+use km_offers::DeclineReason;
+use km_podtask::PodKey;
+use serde_json::Value;
+
+use super::effects::OpId;
+
+/// Output of the core, to be carried out in order where it goes to the same party. Calls to the master need no answer
+/// except ACCEPT ([`super::Event::AcceptResult`]); operations on the API server answer with their `op`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Launch tasks from offers of one agent and role.
+    Accept {
+        batch: u64,
+        offers: Vec<v1::OfferId>,
+        tasks: Vec<v1::TaskInfo>,
+        refuse: Duration,
+    },
+    Decline {
+        offers: Vec<v1::OfferId>,
+        refuse: Duration,
+        reason: DeclineReason,
+    },
+    /// For all roles.
+    Suppress,
+    /// For all roles.
+    Revive,
+    Kill {
+        task_id: String,
+        agent_id: Option<String>,
+    },
+    Acknowledge {
+        task_id: String,
+        agent_id: String,
+        uuid: Vec<u8>,
+    },
+    /// Task and agent ids. Empty for implicit reconciliation.
+    Reconcile(Vec<(String, String)>),
+    Message {
+        agent_id: String,
+        executor_id: String,
+        data: Vec<u8>,
+    },
+    /// The framework id is void: forget it and subscribe without one.
+    ForgetFramework,
+    /// Create a node; that it exists already is fine.
+    CreateNode {
+        op: OpId,
+        node: Box<Node>,
+    },
+    /// JSON merge patch of a node, or of its status.
+    PatchNode {
+        op: OpId,
+        name: String,
+        patch: Value,
+        status: bool,
+    },
+    DeleteNode {
+        op: OpId,
+        name: String,
+    },
+    /// JSON merge patch of a pod's status which sets one condition, if the pod still has that UID and no node.
+    PatchPodStatus {
+        op: OpId,
+        pod: PodKey,
+        uid: String,
+        reason: String,
+        message: String,
+    },
+    /// Delete with grace period 0, if the pod still has that UID.
+    DeletePod {
+        op: OpId,
+        pod: PodKey,
+        uid: String,
+    },
+    /// Read a pod from the API server itself. Reply with [`super::ApiReply::Pod`], none when its UID is another.
+    FetchPod {
+        op: OpId,
+        pod: PodKey,
+        uid: String,
+    },
+    /// See to it that the pod's phase is terminal: set `phase`, reason and message unless it is already.
+    EndPod {
+        op: OpId,
+        pod: PodKey,
+        uid: String,
+        phase: &'static str,
+        message: String,
+    },
+    /// Reply with [`super::ApiReply::Pods`].
+    ListPods {
+        op: OpId,
+    },
+    /// A measured time, for the metrics.
+    Observe(Timing),
+    /// Best effort.
+    EmitEvent {
+        pod: PodKey,
+        uid: String,
+        kind: EventKind,
+        message: String,
+    },
+}
+
+/// Times that are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timing {
+    /// From a pod's arrival in the queue to its launch.
+    QueueWait(Duration),
+    /// From its launch to the executor's word that it is bound.
+    BindLatency(Duration),
+}
+
+/// The events that are written about pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    Scheduled,
+    FailedScheduling,
+    /// Its task was lost, and the pod with it.
+    TaskLost,
+}
+
+impl EventKind {
+    /// The event's `reason`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Scheduled => "Scheduled",
+            Self::FailedScheduling => "FailedScheduling",
+            Self::TaskLost => "TaskLost",
+        }
+    }
+
+    /// The event's `type`.
+    pub fn severity(self) -> &'static str {
+        if self == Self::Scheduled { "Normal" } else { "Warning" }
+    }
+}
+
+/// A task that is to be killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KillTarget {
+    pub agent_id: Option<String>,
+    /// When to send the next KILL.
+    pub next: Duration,
+    pub pause: Duration,
+}

@@ -1,0 +1,327 @@
+//! The agents of the Mesos cluster as far as they showed themselves.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::Node;
+use km_kube::keys;
+use km_mesos_proto::v1;
+use km_placement::{Amounts, PortSet};
+use km_podtask::{executor, memory_from_mesos, offered_ports, take_scalar, thousandths};
+
+use super::{Action, AgentSeen, Core, effects::Then};
+
+/// One agent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Agent {
+    pub id: String,
+    pub hostname: String,
+    pub attributes: Vec<v1::Attribute>,
+    /// All that it has, as far as seen.
+    pub capacity: Amounts,
+    pub ports: PortSet,
+    /// What the executor there takes or will take: the same for all its tasks.
+    pub executor: Option<Vec<v1::Resource>>,
+    /// Whether our executor runs there.
+    pub executor_runs: bool,
+    /// Whether another executor of ours runs there.
+    pub other_executor: bool,
+    /// Since when it is gone.
+    pub lost: Option<Duration>,
+    /// What was last written about its node, to not write it again before the answer is seen.
+    pub asked: Option<serde_json::Value>,
+}
+
+/// All agents by id, and the current one of each host name.
+#[derive(Default)]
+pub(super) struct Agents {
+    by_id: BTreeMap<String, Agent>,
+    by_host: BTreeMap<String, String>,
+}
+
+impl Agents {
+    pub fn get(&self, id: &str) -> Option<&Agent> {
+        self.by_id.get(id)
+    }
+
+    pub fn get_mut(&mut self, id: &str) -> Option<&mut Agent> {
+        self.by_id.get_mut(id)
+    }
+
+    /// The agent that last showed itself under that host name.
+    pub fn on_host(&self, hostname: &str) -> Option<&Agent> {
+        self.by_host.get(hostname).and_then(|id| self.by_id.get(id))
+    }
+
+    /// The current agents ordered by host name.
+    pub fn current(&self) -> impl Iterator<Item = &Agent> {
+        self.by_host.values().filter_map(|id| self.by_id.get(id))
+    }
+
+    /// The entry of an agent, new when it wasn't known. It becomes its host's current one.
+    pub fn learn(&mut self, id: &str, hostname: &str) -> &mut Agent {
+        self.by_host.insert(hostname.to_owned(), id.to_owned());
+        let new = || Agent { id: id.to_owned(), hostname: hostname.to_owned(), ..Agent::default() };
+        self.by_id.entry(id.to_owned()).or_insert_with(new)
+    }
+
+    fn forget(&mut self, id: &str) {
+        if let Some(agent) = self.by_id.remove(id)
+            && self.by_host.get(&agent.hostname).is_some_and(|current| current == id)
+        {
+            self.by_host.remove(&agent.hostname);
+        }
+    }
+
+    pub fn next_deadline(&self, grace: Duration) -> Option<Duration> {
+        self.by_id.values().filter_map(|agent| Some(agent.lost? + grace)).min()
+    }
+
+    /// Agents with the executors that their nodes name.
+    pub fn executors(&self, nodes: &BTreeMap<String, Arc<Node>>) -> Vec<(String, String)> {
+        let executor = |agent: &Agent| {
+            let annotations = nodes.get(&agent.hostname)?.metadata.annotations.as_ref()?;
+            Some((agent.id.clone(), annotations.get(keys::EXECUTOR_ID)?.clone()))
+        };
+        self.current().filter_map(executor).collect()
+    }
+}
+
+/// Sums of Mesos resources in Kubernetes' units: `disk` counts as `ephemeral-storage`.
+pub(super) fn amounts(resources: &[v1::Resource]) -> Amounts {
+    let sum = |name: &str| -> i64 {
+        let plain = resources.iter().filter(|one| one.name == name && one.revocable.is_none());
+        plain.map(|one| one.scalar.as_ref().map_or(0, |scalar| thousandths(scalar.value))).sum()
+    };
+    let disk = memory_from_mesos(sum("disk"));
+    Amounts {
+        milli_cpu: sum("cpus"),
+        memory_bytes: memory_from_mesos(sum("mem")),
+        other: if disk > 0 { [("ephemeral-storage".to_owned(), disk)].into() } else { BTreeMap::new() },
+    }
+}
+
+pub(super) fn port_set(resources: &[v1::Resource]) -> PortSet {
+    PortSet::new(offered_ports(resources).into_iter().map(|range| (range.begin, range.end)))
+}
+
+impl Core {
+    pub(super) fn on_offers(&mut self, now: Duration, offers: Vec<v1::Offer>, out: &mut Vec<Action>) {
+        let mut refused = Vec::new();
+        let mut agents = Vec::new();
+        for offer in &offers {
+            self.learn_from_offer(offer);
+            if self.agents.get(&offer.agent_id.value).is_some_and(|agent| agent.other_executor) {
+                refused.push(offer.id.clone());
+            }
+            agents.push(offer.agent_id.value.clone());
+        }
+        self.offers(now, km_offers::Event::Received(offers), out);
+        agents.sort_unstable();
+        agents.dedup();
+        agents.iter().for_each(|agent| self.measure(agent));
+        let reason = km_offers::DeclineReason::Incompatible;
+        self.offers(now, km_offers::Event::Refused(refused, reason), out);
+        for agent in agents {
+            self.choose_executor(&agent);
+            self.ensure_node(&agent, out);
+        }
+        self.demand.touch(now);
+    }
+
+    fn learn_from_offer(&mut self, offer: &v1::Offer) {
+        let ours = &self.config.executor.executor_id;
+        let agent = self.agents.learn(&offer.agent_id.value, &offer.hostname);
+        agent.lost = None;
+        agent.attributes.clone_from(&offer.attributes);
+        agent.executor_runs = offer.executor_ids.contains(ours);
+        agent.other_executor = offer.executor_ids.iter().any(|id| id != ours);
+        agent.ports = agent.ports.union(&port_set(&offer.resources));
+    }
+
+    /// Raises what is known of an agent's size: what it offers now and what our tasks hold.
+    fn measure(&mut self, id: &str) {
+        let offered: Vec<v1::Resource> =
+            self.pool.of_agent(id).flat_map(|held| held.offer.resources.iter().cloned()).collect();
+        let mut seen = amounts(&offered);
+        for task in self.tasks.live().filter(|task| task.agent_id == id) {
+            seen.add(&amounts(&task.resources));
+        }
+        if let Some(agent) = self.agents.get_mut(id) {
+            if agent.executor_runs {
+                seen.add(&amounts(agent.executor.as_deref().unwrap_or_default()));
+            }
+            agent.capacity.raise_to(&seen);
+        }
+    }
+
+    /// Fixes what the executor of an agent takes: as its node says, else from what is offered. As long as it doesn't
+    /// run, the choice may change with the offers.
+    fn choose_executor(&mut self, id: &str) {
+        let Some(agent) = self.agents.get(id) else { return };
+        let chosen = agent.executor.clone().or_else(|| self.noted_executor(agent));
+        let mut choice = chosen.clone();
+        if !agent.executor_runs {
+            let by_role = self.offered_by_role(id);
+            let fits = |resources: &Vec<v1::Resource>| {
+                by_role.iter().any(|(_, offered)| takes_executor(&mut offered.clone(), resources))
+            };
+            if !chosen.as_ref().is_some_and(fits) {
+                let new = by_role.iter().find_map(|(_, offered)| self.executor_from(offered.clone()));
+                choice = new.or(chosen);
+            }
+        }
+        if let Some(agent) = self.agents.get_mut(id) {
+            agent.executor = choice;
+        }
+    }
+
+    /// The executor's resources as the agent's node remembers them, if they are of our executor.
+    fn noted_executor(&self, agent: &Agent) -> Option<Vec<v1::Resource>> {
+        let annotations = self.nodes.get(&agent.hostname)?.metadata.annotations.as_ref()?;
+        if *annotations.get(keys::EXECUTOR_ID)? != self.config.executor.executor_id.value {
+            return None;
+        }
+        executor::decode_resources(annotations.get(keys::EXECUTOR_RESOURCES)?).ok()
+    }
+
+    fn executor_from(&self, mut offered: Vec<v1::Resource>) -> Option<Vec<v1::Resource>> {
+        let roles = &self.config.framework_roles;
+        let any = [km_podtask::roles::ANY.to_owned()];
+        // Unreserved resources are every framework's.
+        let roles: Vec<String> = roles.iter().filter(|role| **role != any[0]).chain(&any).cloned().collect();
+        let memory = km_podtask::memory_to_mesos(self.config.executor_memory_bytes);
+        let mut all = take_scalar(&mut offered, "cpus", self.config.executor_milli_cpu, &roles)?;
+        all.extend(take_scalar(&mut offered, "mem", memory, &roles)?);
+        Some(all)
+    }
+
+    /// The held offers' resources of an agent by the role they are made to.
+    pub(super) fn offered_by_role(&self, id: &str) -> Vec<(String, Vec<v1::Resource>)> {
+        let mut by_role: BTreeMap<String, Vec<v1::Resource>> = BTreeMap::new();
+        for held in self.pool.of_agent(id).filter(|held| !held.acquired) {
+            by_role.entry(offer_role(&held.offer)).or_default().extend(held.offer.resources.iter().cloned());
+        }
+        by_role.into_iter().collect()
+    }
+
+    /// The operator API's list of agents: makes nodes for those without offers, and finds out those that went while
+    /// nobody was subscribed.
+    pub(super) fn on_agents(&mut self, now: Duration, seen: Vec<AgentSeen>, out: &mut Vec<Action>) {
+        self.demand.agents_visible = true;
+        for one in seen.iter().filter(|one| one.active) {
+            let agent = self.agents.learn(&one.id, &one.hostname);
+            agent.lost = None;
+            agent.attributes.clone_from(&one.attributes);
+            agent.capacity = amounts(&one.resources);
+            agent.ports = port_set(&one.resources);
+            self.choose_executor(&one.id);
+            self.ensure_node(&one.id, out);
+        }
+        let trusted = self.subscribed.is_some_and(|since| since + self.config.unknown_grace <= now);
+        if trusted {
+            self.find_vanished(now, &seen, out);
+        }
+    }
+
+    fn find_vanished(&mut self, now: Duration, seen: &[AgentSeen], out: &mut Vec<Action>) {
+        let mut vanished: Vec<String> = Vec::new();
+        for (name, node) in &self.nodes {
+            let id = node.metadata.annotations.as_ref().and_then(|annotations| annotations.get(keys::SLAVE_ID));
+            let Some(id) = id.filter(|id| !seen.iter().any(|one| one.id == **id)) else { continue };
+            if seen.iter().any(|one| one.hostname == *name) {
+                continue;
+            }
+            self.agents.learn(id, name);
+            vanished.push(id.clone());
+        }
+        for id in vanished {
+            self.lose_agent(now, &id, out);
+        }
+    }
+
+    pub(super) fn on_failure(
+        &mut self,
+        now: Duration,
+        agent_id: Option<String>,
+        executor_id: Option<String>,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(agent_id) = agent_id else { return };
+        match executor_id {
+            Some(executor_id) => {
+                tracing::warn!(agent = agent_id, executor = executor_id, "executor ended");
+                if executor_id == self.config.executor.executor_id.value
+                    && let Some(agent) = self.agents.get_mut(&agent_id)
+                {
+                    agent.executor_runs = false;
+                }
+            }
+            None => {
+                self.offers(now, km_offers::Event::AgentLost(agent_id.clone().into()), out);
+                self.lose_agent(now, &agent_id, out);
+            }
+        }
+    }
+
+    /// The agent is away. Its tasks are not judged by this: Mesos tells what became of them.
+    fn lose_agent(&mut self, now: Duration, id: &str, out: &mut Vec<Action>) {
+        let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.lost.is_none()) else { return };
+        tracing::warn!(agent = id, hostname = agent.hostname, "agent lost");
+        agent.lost = Some(now);
+        let hostname = agent.hostname.clone();
+        if self.agents.on_host(&hostname).is_some_and(|current| current.id == id) {
+            self.mark_node_unknown(&hostname, out);
+        }
+    }
+
+    /// A task of the agent showed life, so the agent is there, even when it has nothing to offer.
+    pub(super) fn agent_is_back(&mut self, id: &str, out: &mut Vec<Action>) {
+        if let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.lost.is_some()) {
+            agent.lost = None;
+            self.ensure_node(id, out);
+        }
+    }
+
+    /// Removes the nodes of agents that are away for the grace period and hold no task that may come back.
+    pub(super) fn expire_agents(&mut self, now: Duration, out: &mut Vec<Action>) {
+        let grace = self.config.node_grace;
+        let expired: Vec<Agent> = self
+            .agents
+            .by_id
+            .values()
+            .filter(|agent| agent.lost.is_some_and(|lost| lost + grace <= now))
+            .cloned()
+            .collect();
+        for agent in expired {
+            if self.tasks.live().any(|task| task.agent_id == agent.id) {
+                // Looked at again after another grace period.
+                if let Some(agent) = self.agents.get_mut(&agent.id) {
+                    agent.lost = Some(now);
+                }
+                continue;
+            }
+            let current = self.agents.on_host(&agent.hostname).is_some_and(|current| current.id == agent.id);
+            self.agents.forget(&agent.id);
+            if current && self.nodes.contains_key(&agent.hostname) {
+                let name = agent.hostname;
+                self.effects.start(Then::Nothing, out, |op| Action::DeleteNode { op, name });
+            }
+        }
+    }
+}
+
+/// The role an offer is made to.
+pub(super) fn offer_role(offer: &v1::Offer) -> String {
+    let role = offer.allocation_info.as_ref().and_then(|allocation| allocation.role.clone());
+    role.unwrap_or_else(|| km_podtask::roles::ANY.to_owned())
+}
+
+/// Takes the executor's resources out of what is offered; says whether they were all there.
+pub(super) fn takes_executor(offered: &mut Vec<v1::Resource>, executor: &[v1::Resource]) -> bool {
+    executor.iter().all(|one| {
+        let amount = one.scalar.as_ref().map_or(0, |scalar| thousandths(scalar.value));
+        let role = km_podtask::roles::of_resource(one).to_owned();
+        let same = |other: &v1::Resource| other.allocation_info == one.allocation_info;
+        offered.iter().any(same) && take_scalar(offered, &one.name, amount, &[role]).is_some()
+    })
+}

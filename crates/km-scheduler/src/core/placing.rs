@@ -1,0 +1,179 @@
+//! Placement rounds and launches.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use km_mesos_proto::v1;
+use km_placement::{PendingPod, Placement, place};
+use km_podtask::{Flags, PodKey, State, Task, TaskParts, executor, procure, strategy_of, task_info, task_name};
+
+use super::{
+    Action, CallOutcome, Core, Timing,
+    agents::takes_executor,
+    snapshot::{Built, PoolOffers},
+};
+
+/// The launches of one ACCEPT.
+struct Batch {
+    agent_id: String,
+    hostname: String,
+    executor: v1::ExecutorInfo,
+    with_executor: bool,
+    left: PoolOffers,
+    tasks: Vec<v1::TaskInfo>,
+    ids: Vec<String>,
+}
+
+impl Core {
+    /// Places what waits on what is offered. Says whether anything was launched.
+    pub(super) fn place_round(&mut self, now: Duration, out: &mut Vec<Action>) -> bool {
+        let ready = self.queue.iter().filter(|(_, waiting)| waiting.not_before <= now);
+        let (keys, pods): (Vec<PodKey>, Vec<PendingPod>) =
+            ready.map(|(key, waiting)| (key.clone(), waiting.pending.clone())).unzip();
+        if keys.is_empty() {
+            return false;
+        }
+        let built = self.build_snapshot();
+        let plan = place(&built.snapshot, &pods, &self.config.policy);
+        let complete = !built.pools.is_empty()
+            && built.snapshot.nodes.iter().all(|node| node.blocked.is_some() || !node.pools.is_empty());
+        let mut batches: BTreeMap<(usize, usize), Batch> = BTreeMap::new();
+        for placement in &plan.placed {
+            let batch = batches.entry((placement.node, placement.pool));
+            let batch = batch.or_insert_with(|| self.new_batch(&built, placement));
+            let key = &keys[placement.pod];
+            let since = self.queue.get(key).map_or(now, |waiting| waiting.since);
+            if self.launch(now, key, &pods[placement.pod], placement, batch) {
+                out.push(Action::Observe(Timing::QueueWait(now.saturating_sub(since))));
+            }
+        }
+        for refused in &plan.refused {
+            self.note_refusal(now, &keys[refused.pod], &refused.why, complete, out);
+        }
+        let mut launched = false;
+        for ((node, pool), batch) in batches {
+            if !batch.tasks.is_empty() {
+                launched = true;
+                let offers = built.pools[node][pool].offers.clone();
+                self.accept(now, offers, batch, out);
+            }
+        }
+        launched
+    }
+
+    fn new_batch(&self, built: &Built, placement: &Placement) -> Batch {
+        let agent_id = built.agents[placement.node].clone();
+        let hostname = built.snapshot.nodes[placement.node].name.clone();
+        let resources = self.agents.get(&agent_id).and_then(|agent| agent.executor.clone()).unwrap_or_default();
+        Batch {
+            executor: executor::on_agent(&self.config.executor, &hostname, resources),
+            agent_id,
+            hostname,
+            with_executor: false,
+            left: built.pools[placement.node][placement.pool].clone(),
+            tasks: Vec::new(),
+            ids: Vec::new(),
+        }
+    }
+
+    /// Makes the task of a placed pod. What can't be procured against the plan's promise stays in the queue. Says
+    /// whether it is launched.
+    fn launch(
+        &mut self,
+        now: Duration,
+        key: &PodKey,
+        pod: &PendingPod,
+        placement: &Placement,
+        batch: &mut Batch,
+    ) -> bool {
+        let Some(waiting) = self.queue.get(key).cloned() else { return false };
+        let mut left = batch.left.resources.clone();
+        if placement.with_executor && !takes_executor(&mut left, &batch.executor.resources) {
+            tracing::warn!(%key, agent = batch.agent_id, "the executor's resources are not offered");
+            return false;
+        }
+        let spec = pod.pod.spec.clone().unwrap_or_default();
+        let strategy = strategy_of(&pod.pod, self.config.port_strategy);
+        let procured = match procure(&mut left, &waiting.want, &spec, &pod.roles, strategy) {
+            Ok(procured) => procured,
+            Err(error) => {
+                tracing::warn!(%key, agent = batch.agent_id, %error, "a placed pod can't be procured");
+                return false;
+            }
+        };
+        self.launches += 1;
+        let launch = (self.generation << 20) ^ (self.launches & 0xF_FFFF);
+        let task = Task {
+            id: task_name(&waiting.uid, launch),
+            pod: key.clone(),
+            pod_uid: waiting.uid.clone(),
+            agent_id: batch.agent_id.clone(),
+            hostname: batch.hostname.clone(),
+            executor_id: batch.executor.executor_id.value.clone(),
+            offer_id: batch.left.offers.first().map(|offer| offer.value.clone()).unwrap_or_default(),
+            resources: procured.resources,
+            ports: procured.ports,
+            state: State::Pending,
+            flags: Flags { launched: true, ..Flags::default() },
+            created: waiting.since,
+            launched: Some(now),
+            bound: None,
+            updated: None,
+        };
+        let discovery = self.config.discovery;
+        let parts = TaskParts { task: &task, pod: &pod.pod, executor: &batch.executor, discovery };
+        let info = match task_info(&parts) {
+            Ok(info) => info,
+            Err(error) => {
+                tracing::error!(%key, %error, "the pod can't be written as JSON");
+                return false;
+            }
+        };
+        let id = task.id.clone();
+        if let Err(error) = self.tasks.register(task) {
+            tracing::error!(%key, %error, "a waiting pod has a task");
+            self.queue.remove(key);
+            return false;
+        }
+        self.queue.remove(key);
+        batch.with_executor |= placement.with_executor;
+        batch.left.resources = left;
+        batch.tasks.push(info);
+        batch.ids.push(id);
+        true
+    }
+
+    fn accept(&mut self, now: Duration, offers: Vec<v1::OfferId>, batch: Batch, out: &mut Vec<Action>) {
+        if let Some(agent) = self.agents.get_mut(&batch.agent_id) {
+            agent.executor_runs |= batch.with_executor;
+        }
+        self.offers(now, km_offers::Event::Accepted(offers.clone()), out);
+        let number = self.next_accept;
+        self.next_accept += 1;
+        self.accepts.insert(number, batch.ids);
+        let refuse = if self.queue.is_empty() { self.config.refuse } else { Duration::ZERO };
+        out.push(Action::Accept { batch: number, offers, tasks: batch.tasks, refuse });
+    }
+
+    pub(super) fn on_accept_result(&mut self, now: Duration, batch: u64, outcome: CallOutcome) {
+        let Some(ids) = self.accepts.remove(&batch) else { return };
+        match outcome {
+            CallOutcome::Accepted => {}
+            // Mesos tells by reconciliation what became of them.
+            CallOutcome::InDoubt => ids.iter().for_each(|id| self.reconciler.ask(id)),
+            CallOutcome::Refused => {
+                for id in ids {
+                    let Some(task) = self.tasks.unregister(&id) else { continue };
+                    self.kills.remove(&id);
+                    if let Some(agent) = self.agents.get_mut(&task.agent_id) {
+                        // The next offer tells; until then the executor is paid for again.
+                        agent.executor_runs = false;
+                    }
+                    let pod = self.pods.get(&task.pod).filter(|pod| super::pods::uid(pod) == task.pod_uid).cloned();
+                    if let Some(pod) = pod {
+                        self.requeue(now, &pod, Duration::ZERO);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What the API server says about pods.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::Pod;
+use km_kube::{keys, pod};
+use km_placement::{PendingPod, PortNeed, host_ports};
+use km_podtask::{
+    PodKey, PortStrategy, Recovered, TaskName, Want, limits, memory_counted, memory_to_mesos, recover, roles,
+    strategy_of,
+};
+
+use super::{Action, ApiFailure, ApiReply, Core, OpId, effects::Then};
+
+impl Core {
+    pub(super) fn on_pod(&mut self, now: Duration, new: Arc<Pod>, out: &mut Vec<Action>) {
+        let key = PodKey::of(&new.metadata);
+        let uid = uid(&new);
+        if let Some(old) = self.pods.get(&key).filter(|old| self::uid(old) != uid).cloned() {
+            // Deleted and created again between two looks.
+            self.on_pod_deleted(now, &old);
+        }
+        self.pod_by_name.insert(TaskName::of_pod(&uid), key.clone());
+        self.pods.insert(key.clone(), Arc::clone(&new));
+        if pod::is_mirror(&new) || pod::is_terminal(&new) {
+            self.queue.remove(&key);
+            return;
+        }
+        if self.tasks.of_pod(&key).is_some() {
+            self.compare_with_task(now, &key, &new, out);
+            return;
+        }
+        match recover(now, &new) {
+            Ok(Recovered::Task(task)) => {
+                self.queue.remove(&key);
+                self.reconciler.ask(&task.id);
+                if let Err(error) = self.tasks.register(*task) {
+                    tracing::warn!(%key, %error, "the pod's task can't be taken over");
+                }
+            }
+            Ok(Recovered::Nothing) => self.consider_waiting(now, key, &new, out),
+            Err(error) => tracing::warn!(%error, "the pod is left alone"),
+        }
+    }
+
+    pub(super) fn on_pod_deleted(&mut self, now: Duration, old: &Pod) {
+        let key = PodKey::of(&old.metadata);
+        let uid = uid(old);
+        if self.pods.get(&key).is_some_and(|known| self::uid(known) == uid) {
+            self.pods.remove(&key);
+        }
+        self.pod_by_name.remove(&TaskName::of_pod(&uid));
+        self.queue.forgive(&key);
+        if self.queue.get(&key).is_some_and(|waiting| waiting.uid == uid) {
+            self.queue.remove(&key);
+        }
+        let task = self.tasks.of_pod(&key).filter(|task| task.pod_uid == uid);
+        if let Some((id, agent)) = task.map(|task| (task.id.clone(), task.agent_id.clone())) {
+            self.kill(now, &id, &agent);
+        }
+    }
+
+    /// A pod that has a task: is it the one that the API server knows as bound?
+    pub(super) fn compare_with_task(&mut self, now: Duration, key: &PodKey, new: &Pod, out: &mut Vec<Action>) {
+        let Some(task) = self.tasks.of_pod(key) else { return };
+        let bound_to = annotation(new, keys::TASK_ID);
+        if !pod::is_scheduled(new) || bound_to.is_none() {
+            return;
+        }
+        let (id, agent) = (task.id.clone(), task.agent_id.clone());
+        if bound_to == Some(id.as_str()) {
+            if !task.flags.bound {
+                self.tasks.amend(&id, |task| {
+                    task.flags.bound = true;
+                    task.bound.get_or_insert(now);
+                });
+                self.queue.forgive(key);
+                self.announce_binding(&id, out);
+            }
+            return;
+        }
+        // Another launch of the same pod was bound first: ours will not start it.
+        tracing::warn!(%key, task = id, bound = bound_to, "the pod is bound by another task");
+        self.kill(now, &id, &agent);
+        self.tasks.unregister(&id);
+        if let Ok(Recovered::Task(task)) = recover(now, new) {
+            self.reconciler.ask(&task.id);
+            if let Err(error) = self.tasks.register(*task) {
+                tracing::warn!(%key, %error, "the pod's task can't be taken over");
+            }
+        }
+    }
+
+    /// A pod without a task, not launched by us before.
+    fn consider_waiting(&mut self, now: Duration, key: PodKey, new: &Arc<Pod>, out: &mut Vec<Action>) {
+        let Some(spec) = &new.spec else { return };
+        let name = spec.scheduler_name.as_deref().unwrap_or_default();
+        let ours = name.is_empty() || self.config.scheduler_names.iter().any(|known| known == name);
+        let elsewhere = annotation(new, keys::CONFIG_SOURCE).is_some() || annotation(new, keys::BINDING_HOST).is_some();
+        if !ours || elsewhere {
+            return;
+        }
+        if pod::is_deleting(new) {
+            self.queue.remove(&key);
+            if pod::is_scheduled(new) {
+                // Its node was chosen by hand and no executor has seen it: nobody else will end it.
+                let uid = uid(new);
+                self.effects.start(Then::Nothing, out, |op| Action::DeletePod { op, pod: key, uid });
+            }
+            return;
+        }
+        if spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()) {
+            self.queue.remove(&key);
+            return;
+        }
+        if self.deciding_pod(&key) {
+            return;
+        }
+        let fresh = self.queue.get(&key).is_none_or(|waiting| waiting.uid != uid(new));
+        let pending = self.pending(new);
+        self.queue.put(now, key, uid(new), pending, now);
+        if fresh {
+            self.demand.touch(now);
+        }
+    }
+
+    /// Whether the end of an earlier task of this pod is being decided.
+    fn deciding_pod(&self, key: &PodKey) -> bool {
+        self.effects.deciding_pod(key)
+    }
+
+    /// Puts a pod whose task ended without having been bound back into the queue.
+    pub(super) fn requeue(&mut self, now: Duration, pod: &Arc<Pod>, pause: Duration) {
+        let key = PodKey::of(&pod.metadata);
+        let pending = self.pending(pod);
+        self.queue.put(now, key, uid(pod), pending, now + pause);
+        self.demand.touch(now);
+    }
+
+    /// What placement and procurement need to know of a pod.
+    fn pending(&self, pod: &Arc<Pod>) -> (PendingPod, Want) {
+        let mut settled = Pod::clone(pod);
+        let mut amounts = limits::settle(&mut settled, self.config.accounting, &self.config.default_limits);
+        let disk = amounts.other.get("ephemeral-storage").copied().unwrap_or(0);
+        let want = Want::with_disk(amounts.milli_cpu, amounts.memory_bytes, disk);
+        amounts.memory_bytes = memory_counted(memory_to_mesos(amounts.memory_bytes));
+        amounts.other.retain(|_, amount| *amount > 0);
+        if disk > 0 {
+            amounts.other.insert("ephemeral-storage".to_owned(), memory_counted(memory_to_mesos(disk)));
+        }
+        let roles = roles::of_pod(pod, &self.config.framework_roles, &self.config.default_pod_roles);
+        let spec = settled.spec.clone().unwrap_or_default();
+        let sidecars = spec.init_containers.iter().flatten().filter(|container| pod::is_sidecar(container));
+        let all = spec.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter().flatten());
+        let open = all.filter(|port| port.host_port.unwrap_or(0) == 0).count();
+        let any = match strategy_of(pod, self.config.port_strategy) {
+            PortStrategy::Wildcard => open,
+            PortStrategy::Fixed => 0,
+        };
+        let pending = PendingPod {
+            amounts,
+            roles,
+            ports: PortNeed { named: host_ports(&spec), any },
+            owner: owner(pod),
+            priority: spec.priority.unwrap_or_default(),
+            queued: 0,
+            pod: Arc::new(settled),
+        };
+        (pending, want)
+    }
+
+    /// The end of an operation on the API server.
+    pub(super) fn on_reply(&mut self, now: Duration, op: OpId, reply: ApiReply, out: &mut Vec<Action>) {
+        if let ApiReply::Failed(ApiFailure::Unavailable(reason)) = &reply {
+            tracing::debug!(op, reason, "the operation will be tried again");
+            self.effects.retry_later(now, op);
+            return;
+        }
+        let Some(then) = self.effects.finish(op) else { return };
+        if let ApiReply::Failed(ApiFailure::Refused(reason)) = &reply {
+            tracing::warn!(op, reason, "the API server refused an operation");
+        }
+        match then {
+            Then::Nothing => {}
+            Then::Acknowledge(ack) => out.extend(ack.map(super::effects::Ack::action)),
+            Then::DecideEnded { task, ack, message } => {
+                let pod = match reply {
+                    ApiReply::Pod(pod) => pod,
+                    _ => None,
+                };
+                self.decide_ended(now, *task, ack, message, pod, out);
+            }
+            Then::JudgeRival { task_id, agent_id, pod } => {
+                let current = match &reply {
+                    ApiReply::Pod(pod) => pod.as_deref(),
+                    _ => None,
+                };
+                self.judge_rival(now, (&task_id, &agent_id), &pod, current, out);
+            }
+            Then::JudgeStrangers => {
+                if let ApiReply::Pods(listing) = reply {
+                    self.judge_strangers(now, &listing);
+                }
+            }
+            Then::NodeWritten { agent_id } => {
+                if matches!(reply, ApiReply::Failed(_))
+                    && let Some(agent) = self.agents.get_mut(&agent_id)
+                {
+                    agent.asked = None;
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn uid(pod: &Pod) -> String {
+    pod.metadata.uid.clone().unwrap_or_default()
+}
+
+pub(super) fn annotation<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
+    pod.metadata.annotations.as_ref()?.get(key).map(String::as_str).filter(|value| !value.is_empty())
+}
+
+/// The UID of the pod's controller.
+pub(super) fn owner(pod: &Pod) -> Option<String> {
+    let owners = pod.metadata.owner_references.as_ref()?;
+    owners.iter().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone())
+}

@@ -1,0 +1,118 @@
+//! Reconciliation: asking Mesos for the state of tasks.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use km_podtask::State;
+
+use super::{Action, Core};
+
+/// Longest pause between two questions for the same tasks.
+const LONGEST_PAUSE: Duration = Duration::from_secs(120);
+/// A launch of which nothing is heard for so long is asked for.
+const SILENCE: Duration = Duration::from_secs(30);
+/// A launch must be so old before Mesos' not knowing it means anything: its ACCEPT may still be on the way.
+const SETTLED: Duration = Duration::from_secs(10);
+
+/// What is asked for, and when next.
+#[derive(Default)]
+pub(super) struct Reconciler {
+    interval: Duration,
+    /// Tasks whose state is wanted, with the time and pause of the next question. Each question doubles the pause.
+    open: BTreeMap<String, (Duration, Duration)>,
+    /// Asked without a time: at once.
+    fresh: Vec<String>,
+    implicit: Option<Duration>,
+    explicit_all: Option<Duration>,
+    pub last_round: Option<Duration>,
+}
+
+impl Reconciler {
+    pub fn new(interval: Duration) -> Self {
+        Self { interval, ..Self::default() }
+    }
+
+    /// First all known tasks, then everything that the master knows.
+    pub fn subscribed(&mut self, now: Duration) {
+        self.open.clear();
+        self.request_explicit(now);
+        self.request_implicit(now);
+    }
+
+    pub fn request_explicit(&mut self, now: Duration) {
+        self.explicit_all = Some(now);
+    }
+
+    pub fn request_implicit(&mut self, now: Duration) {
+        self.implicit = Some(now);
+    }
+
+    /// Wants the state of one task.
+    pub fn ask(&mut self, id: &str) {
+        self.fresh.push(id.to_owned());
+    }
+
+    /// Mesos said something about the task.
+    pub fn heard(&mut self, id: &str) {
+        self.open.remove(id);
+    }
+
+    pub fn next_wakeup(&self) -> Option<Duration> {
+        let open = self.open.values().map(|(next, _)| *next).min();
+        [open, self.implicit, self.explicit_all].into_iter().flatten().min()
+    }
+}
+
+impl Core {
+    pub(super) fn reconcile_due(&mut self, now: Duration, out: &mut Vec<Action>) {
+        if !self.synced {
+            return;
+        }
+        let all = self.reconciler.explicit_all.is_some_and(|at| at <= now);
+        if all {
+            self.reconciler.explicit_all = None;
+            self.reconciler.last_round = Some(now);
+            let live: Vec<String> = self.tasks.live().map(|task| task.id.clone()).collect();
+            self.reconciler.fresh.extend(live);
+        }
+        for id in std::mem::take(&mut self.reconciler.fresh) {
+            self.reconciler.open.entry(id).or_insert((now, Duration::from_secs(1)));
+        }
+        let mut asked = Vec::new();
+        let mut over = Vec::new();
+        for (id, (next, pause)) in self.reconciler.open.iter_mut().filter(|(_, (next, _))| *next <= now) {
+            match self.tasks.get(id).filter(|task| task.state != State::Finished) {
+                None => over.push(id.clone()),
+                Some(task) => {
+                    let settled = task.launched.map_or(now, |launched| launched + SETTLED);
+                    if task.updated.is_none() && settled > now {
+                        *next = settled;
+                        continue;
+                    }
+                    asked.push((id.clone(), task.agent_id.clone()));
+                    *next = now + *pause;
+                    *pause = (*pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+        over.iter().for_each(|id| self.reconciler.heard(id));
+        if !asked.is_empty() {
+            out.push(Action::Reconcile(asked));
+        }
+        if self.reconciler.implicit.is_some_and(|at| at <= now) {
+            out.push(Action::Reconcile(Vec::new()));
+            let interval = self.reconciler.interval;
+            self.reconciler.implicit = (!interval.is_zero()).then(|| now + interval);
+            self.ask_for_the_silent(now);
+        }
+    }
+
+    /// Launches that nothing was heard of, and tasks on agents that may have gone for good.
+    fn ask_for_the_silent(&mut self, now: Duration) {
+        let silent = self.tasks.live().filter(|task| {
+            let old = task.launched.is_some_and(|launched| launched + SILENCE <= now);
+            (task.updated.is_none() && old) || task.flags.unreachable
+        });
+        let silent: Vec<String> = silent.map(|task| task.id.clone()).collect();
+        silent.iter().for_each(|id| self.reconciler.ask(id));
+    }
+}

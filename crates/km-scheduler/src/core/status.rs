@@ -1,0 +1,204 @@
+//! Status updates: what became of tasks.
+//!
+//! An update with a uuid is acknowledged once all that follows from it is durable in the API server; until then Mesos
+//! repeats it, also to the scheduler that comes after us.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::Pod;
+use km_kube::{keys, pod};
+use km_mesos_proto::v1::{TaskState, TaskStatus, task_status::Source};
+use km_podtask::{PodKey, State, Task};
+
+use super::{
+    Action, Core, EventKind, Timing,
+    effects::{Ack, Then},
+    pods::{annotation, uid},
+};
+
+/// Messages with which the executor says that it lost a pod, rather than that the pod failed.
+const EXECUTOR_LOST_POD: [&str; 2] = ["containers-disappeared", "kubelet-pod-launch-failed"];
+
+/// How a task ended.
+enum Ending {
+    /// By itself; the pod tells how and stays.
+    Own(&'static str),
+    /// By the loss of what it ran on, or because it was killed: the pod can't go on.
+    Lost,
+}
+
+impl Core {
+    pub(super) fn on_update(&mut self, now: Duration, status: &TaskStatus, out: &mut Vec<Action>) {
+        if !self.synced {
+            // Not acknowledged, so Mesos repeats it.
+            return;
+        }
+        let id = status.task_id.value.as_str();
+        let ack = acknowledgement(status);
+        if ack.as_ref().is_some_and(|ack| self.effects.awaits(id, &ack.uuid)) || self.effects.deciding(id) {
+            return;
+        }
+        let Ok(state) = TaskState::try_from(status.state) else {
+            tracing::error!(task = id, state = status.state, "status update with an unknown state");
+            return;
+        };
+        tracing::debug!(task = id, ?state, message = status.message, "status update");
+        self.reconciler.heard(id);
+        if is_alive(state)
+            && let Some(agent) = &status.agent_id
+        {
+            self.agent_is_back(&agent.value, out);
+        }
+        if self.tasks.get(id).is_none() {
+            self.on_stranger(now, status, state, ack, out);
+            return;
+        }
+        let state = if state == TaskState::TaskUnknown { self.believe_unknown(now) } else { state };
+        let transition = self.tasks.update_status(now, id, state);
+        let Some(task) = transition.task else { return };
+        if transition.newly_bound {
+            self.queue.forgive(&task.pod);
+            self.announce_binding(id, out);
+        }
+        let ending = match state {
+            TaskState::TaskFinished => Some(Ending::Own("Succeeded")),
+            TaskState::TaskFailed if is_own_failure(status, &task) => Some(Ending::Own("Failed")),
+            _ if transition.removed => Some(Ending::Lost),
+            _ => None,
+        };
+        // A task that has ended before has nothing more to say.
+        match ending.filter(|_| transition.before != Some(State::Finished)) {
+            Some(ending) => {
+                self.kills.remove(id);
+                self.end(task, &ending, status.message.as_deref().unwrap_or_default(), ack, out);
+                self.demand.touch(now);
+            }
+            None => out.extend(ack.map(Ack::action)),
+        }
+    }
+
+    /// A master that doesn't know a task after a fail-over may hear of it when its agent comes back. Only after the
+    /// grace period that is the end of it.
+    pub(super) fn believe_unknown(&self, now: Duration) -> TaskState {
+        let believed = self.subscribed.is_some_and(|since| since + self.config.unknown_grace <= now);
+        if believed { TaskState::TaskGone } else { TaskState::TaskUnknown }
+    }
+
+    /// Update or watch, whichever is first, tells that the executor bound the pod.
+    pub(super) fn announce_binding(&self, task_id: &str, out: &mut Vec<Action>) {
+        let Some(task) = self.tasks.get(task_id) else { return };
+        let message = format!("Successfully assigned {} to {}", task.pod, task.hostname);
+        let (pod, uid) = (task.pod.clone(), task.pod_uid.clone());
+        out.push(Action::EmitEvent { pod, uid, kind: EventKind::Scheduled, message });
+        if let (Some(launched), Some(bound)) = (task.launched, task.bound) {
+            out.push(Action::Observe(Timing::BindLatency(bound.saturating_sub(launched))));
+        }
+    }
+
+    /// Makes the end of a task durable in the API server, and then acknowledges it.
+    fn end(&mut self, task: Task, ending: &Ending, message: &str, ack: Option<Ack>, out: &mut Vec<Action>) {
+        let known = self.pods.get(&task.pod).filter(|pod| uid(pod) == task.pod_uid);
+        let Some(known) = known else {
+            // The pod's deletion was seen: there is nothing to write.
+            out.extend(ack.map(Ack::action));
+            return;
+        };
+        if pod::is_terminal(known) {
+            out.extend(ack.map(Ack::action));
+            return;
+        }
+        let bound = task.flags.bound || is_bound(known, &task.id);
+        let (pod, uid) = (task.pod.clone(), task.pod_uid.clone());
+        match ending {
+            Ending::Own(phase) if bound => {
+                let message = message.to_owned();
+                self.effects.start(Then::Acknowledge(ack), out, |op| Action::EndPod { op, pod, uid, phase, message });
+            }
+            Ending::Lost if bound => self.delete_lost(pod, uid, message, task.flags.deleted, ack, out),
+            // Whether it was bound is known for sure by the API server alone.
+            _ => {
+                let then = Then::DecideEnded { task: Box::new(task), ack, message: message.to_owned() };
+                self.effects.start(then, out, |op| Action::FetchPod { op, pod, uid });
+            }
+        }
+    }
+
+    fn delete_lost(
+        &mut self,
+        pod: PodKey,
+        uid: String,
+        message: &str,
+        wanted: bool,
+        ack: Option<Ack>,
+        out: &mut Vec<Action>,
+    ) {
+        if !wanted {
+            let message = if message.is_empty() { "Mesos lost the task of the pod" } else { message }.to_owned();
+            out.push(Action::EmitEvent { pod: pod.clone(), uid: uid.clone(), kind: EventKind::TaskLost, message });
+        }
+        self.effects.start(Then::Acknowledge(ack), out, |op| Action::DeletePod { op, pod, uid });
+    }
+
+    /// A task ended and we didn't know its pod as bound: `current` is what the API server says (none: it is deleted).
+    pub(super) fn decide_ended(
+        &mut self,
+        now: Duration,
+        task: Task,
+        ack: Option<Ack>,
+        message: String,
+        current: Option<Arc<Pod>>,
+        out: &mut Vec<Action>,
+    ) {
+        let done = |out: &mut Vec<Action>| out.extend(ack.clone().map(Ack::action));
+        let Some(current) = current.filter(|pod| uid(pod) == task.pod_uid && !pod::is_terminal(pod)) else {
+            done(out);
+            return;
+        };
+        if is_bound(&current, &task.id) {
+            self.delete_lost(task.pod, task.pod_uid, &message, task.flags.deleted, ack, out);
+            return;
+        }
+        done(out);
+        let other_task = annotation(&current, keys::TASK_ID).is_some_and(|other| other != task.id);
+        if other_task || self.tasks.of_pod(&task.pod).is_some() || pod::is_deleting(&current) {
+            return;
+        }
+        tracing::info!(pod = %task.pod, task = task.id, message, "the task ended before its pod was bound: it waits again");
+        let why = if message.is_empty() { "no reason given".to_owned() } else { message };
+        out.push(Action::EmitEvent {
+            pod: task.pod.clone(),
+            uid: task.pod_uid,
+            kind: EventKind::FailedScheduling,
+            message: format!("The launch on {} failed: {why}", task.hostname),
+        });
+        // Not at once: what made it fail may do so again.
+        let pause = self.queue.penalty(&task.pod, self.config.backoff);
+        self.requeue(now, &current, pause);
+    }
+}
+
+/// Whether the task exists on an agent in contact with the master.
+pub(super) fn is_alive(state: TaskState) -> bool {
+    use TaskState::{TaskKilling, TaskRunning, TaskStaging, TaskStarting};
+    matches!(state, TaskStaging | TaskStarting | TaskRunning | TaskKilling)
+}
+
+/// Whether the API server's pod was bound by that task.
+fn is_bound(pod: &Pod, task_id: &str) -> bool {
+    pod::is_scheduled(pod) && annotation(pod, keys::TASK_ID) == Some(task_id)
+}
+
+/// Whether the executor reports that a bound pod failed, as opposed to the executor or agent failing.
+fn is_own_failure(status: &TaskStatus, task: &Task) -> bool {
+    let message = status.message.as_deref().unwrap_or_default();
+    status.source == Some(Source::Executor as i32)
+        && task.flags.bound
+        && !EXECUTOR_LOST_POD.iter().any(|lost| message.starts_with(lost))
+}
+
+/// Updates without uuid are never acknowledged.
+fn acknowledgement(status: &TaskStatus) -> Option<Ack> {
+    let uuid = status.uuid.clone().filter(|uuid| !uuid.is_empty())?;
+    let agent_id = status.agent_id.as_ref()?.value.clone();
+    Some(Ack { task_id: status.task_id.value.clone(), agent_id, uuid })
+}

@@ -1,0 +1,131 @@
+//! The queue of pods that wait for a place.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use km_placement::PendingPod;
+use km_podtask::{PodKey, Want};
+
+/// The pods that wait.
+#[derive(Default)]
+pub(super) struct Queue {
+    waiting: BTreeMap<PodKey, Waiting>,
+    next_number: u64,
+    /// How long pods whose launch failed wait before the next one; doubles with each failure.
+    penalties: BTreeMap<PodKey, Duration>,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub uid: String,
+    pub pending: PendingPod,
+    /// The same amounts as Mesos counts them.
+    pub want: Want,
+    pub since: Duration,
+    /// Not placed before this.
+    pub not_before: Duration,
+    /// What the last attempt ended with, as told to people.
+    pub reported: Option<String>,
+    /// When an unschedulable pod asks for offers again, and how long it waits then.
+    pub retry: Option<Duration>,
+    pub pause: Duration,
+    /// Since when it wants offers that it hasn't seen.
+    pub wants_since: Option<Duration>,
+}
+
+impl Queue {
+    /// Adds a pod, or renews what is known of one that waits. `not_before` delays only a new one.
+    pub fn put(
+        &mut self,
+        now: Duration,
+        key: PodKey,
+        uid: String,
+        (mut pending, want): (PendingPod, Want),
+        not_before: Duration,
+    ) {
+        match self.waiting.get_mut(&key) {
+            Some(known) if known.uid == uid => {
+                pending.queued = known.pending.queued;
+                known.pending = pending;
+                known.want = want;
+            }
+            _ => {
+                pending.queued = self.next_number;
+                self.next_number += 1;
+                let waiting = Waiting {
+                    uid,
+                    pending,
+                    want,
+                    since: now,
+                    not_before,
+                    reported: None,
+                    retry: None,
+                    pause: Duration::ZERO,
+                    wants_since: Some(now),
+                };
+                self.waiting.insert(key, waiting);
+            }
+        }
+    }
+
+    pub fn remove(&mut self, key: &PodKey) -> Option<Waiting> {
+        self.waiting.remove(key)
+    }
+
+    /// The pause before the next launch of a pod whose last one failed.
+    pub fn penalty(&mut self, key: &PodKey, (first, longest): (Duration, Duration)) -> Duration {
+        let pause = self.penalties.get(key).map_or(first, |last| (*last * 2).min(longest));
+        self.penalties.insert(key.clone(), pause);
+        pause
+    }
+
+    /// The pod was bound or deleted: its failures don't count any more.
+    pub fn forgive(&mut self, key: &PodKey) {
+        self.penalties.remove(key);
+    }
+
+    pub fn get(&self, key: &PodKey) -> Option<&Waiting> {
+        self.waiting.get(key)
+    }
+
+    pub fn get_mut(&mut self, key: &PodKey) -> Option<&mut Waiting> {
+        self.waiting.get_mut(key)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&PodKey, &Waiting)> {
+        self.waiting.iter()
+    }
+
+    /// Whether some pod wants offers that it hasn't seen.
+    pub fn wants_offers(&self, now: Duration) -> bool {
+        self.waiting.values().any(|pod| pod.wants_since.is_some() && pod.not_before <= now)
+    }
+
+    /// All unschedulable pods are tried again: something changed that may help them.
+    pub fn stir(&mut self, now: Duration) {
+        for pod in self.waiting.values_mut() {
+            pod.wants_since.get_or_insert(now);
+            pod.retry = None;
+        }
+    }
+
+    /// Wakes the unschedulable pods whose pause is over; says whether there were any.
+    pub fn wake_due(&mut self, now: Duration) -> bool {
+        let mut any = false;
+        for pod in self.waiting.values_mut().filter(|pod| pod.retry.is_some_and(|retry| retry <= now)) {
+            pod.retry = None;
+            pod.wants_since = Some(now);
+            any = true;
+        }
+        any
+    }
+
+    pub fn next_wakeup(&self, now: Duration) -> Option<Duration> {
+        let starts = self.waiting.values().map(|pod| pod.not_before).filter(|start| *start > now);
+        self.waiting.values().filter_map(|pod| pod.retry).chain(starts).min()
+    }
+}

@@ -1,0 +1,147 @@
+//! What follows from the flags.
+
+use std::time::Duration;
+
+use km_kube::pod::DefaultLimits;
+use km_mesos_proto::v1::{self, framework_info::capability::Type as Capability};
+use km_placement::{Policy, Strategy};
+use km_podtask::{PortStrategy, limits::Accounting};
+use thiserror::Error;
+
+use super::Flags;
+use crate::core::Config;
+
+const MEGABYTE: f64 = 1024.0 * 1024.0;
+
+/// A flag whose value can't be.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("--{flag}: {reason}")]
+pub struct FlagsError {
+    pub flag: &'static str,
+    pub reason: String,
+}
+
+impl Flags {
+    /// Checks what the command line's grammar can't.
+    pub fn check(&self) -> Result<(), FlagsError> {
+        let bad = |flag, reason: String| Err(FlagsError { flag, reason });
+        if self.kubeconfig.is_none() {
+            return bad("kubeconfig", "must name the API server's kubeconfig file".to_owned());
+        }
+        if self.framework_name.trim().is_empty() {
+            return bad("framework-name", "must not be blank".to_owned());
+        }
+        if self.mesos_framework_roles.iter().any(|role| role.trim().is_empty()) {
+            return bad("mesos-framework-roles", "must not hold an empty role".to_owned());
+        }
+        let unknown = |role: &&String| !self.mesos_framework_roles.contains(role);
+        if let Some(role) = self.mesos_default_pod_roles.iter().find(unknown) {
+            let known = self.mesos_framework_roles.join(", ");
+            return bad("mesos-default-pod-roles", format!("{role} is none of --mesos-framework-roles ({known})"));
+        }
+        for (flag, amount) in [
+            ("mesos-executor-cpus", self.mesos_executor_cpus),
+            ("mesos-executor-mem", self.mesos_executor_mem),
+            ("default-container-cpu-limit", self.default_container_cpu_limit),
+            ("default-container-mem-limit", self.default_container_mem_limit),
+            ("failover-timeout", self.failover_timeout),
+        ] {
+            if !amount.is_finite() || amount < 0.0 {
+                return bad(flag, format!("must be a number of at least 0, not {amount}"));
+            }
+        }
+        if !self.advertised_address.is_empty() && !self.advertised_address.contains(':') {
+            return bad("advertised-address", "must be host:port".to_owned());
+        }
+        let absolute = |path: &Option<std::path::PathBuf>| path.as_ref().is_none_or(|path| path.is_absolute());
+        if !absolute(&self.agent_km_path) {
+            return bad("agent-km-path", "must be an absolute path on the agents".to_owned());
+        }
+        if !absolute(&self.agent_kubeconfig) {
+            return bad("agent-kubeconfig", "must be an absolute path on the agents".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The core's settings. `executor` is the prototype with its id.
+    pub fn config(&self, executor: v1::ExecutorInfo) -> Config {
+        let limits = self.pod_accounting == "limits";
+        let spread = self.placement == "spread";
+        Config {
+            framework_roles: self.mesos_framework_roles.clone(),
+            default_pod_roles: self.mesos_default_pod_roles.clone(),
+            executor,
+            executor_milli_cpu: (self.mesos_executor_cpus * 1000.0).round() as i64,
+            executor_memory_bytes: (self.mesos_executor_mem * MEGABYTE) as i64,
+            accounting: if limits { Accounting::Limits } else { Accounting::Requests },
+            default_limits: DefaultLimits {
+                milli_cpu: (self.default_container_cpu_limit * 1000.0) as i64,
+                memory_bytes: (self.default_container_mem_limit * MEGABYTE) as i64,
+                ..DefaultLimits::default()
+            },
+            port_strategy: if self.host_port_endpoints { PortStrategy::Wildcard } else { PortStrategy::Fixed },
+            discovery: self.mesos_generate_task_discovery,
+            policy: Policy { strategy: if spread { Strategy::Spread } else { Strategy::Pack }, ..Policy::default() },
+            offer_ttl: self.offer_ttl,
+            refuse: self.offer_refuse_duration,
+            node_grace: self.node_grace_period,
+            unknown_grace: self.agent_reregister_grace,
+            reconcile_interval: Duration::from_secs(self.reconcile_interval),
+            ..Config::default()
+        }
+    }
+
+    /// How the framework presents itself, without its id.
+    pub fn framework(&self) -> v1::FrameworkInfo {
+        let capabilities = [
+            Capability::MultiRole,
+            Capability::PartitionAware,
+            Capability::TaskKillingState,
+            Capability::ReservationRefinement,
+        ];
+        let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+        v1::FrameworkInfo {
+            user: self.mesos_user.clone(),
+            name: self.framework_name.clone(),
+            failover_timeout: Some(self.failover_timeout),
+            checkpoint: Some(self.checkpoint),
+            principal: text(&self.mesos_authentication_principal),
+            webui_url: text(&self.framework_weburi),
+            capabilities: capabilities
+                .map(|capability| v1::framework_info::Capability { r#type: Some(capability as i32) })
+                .to_vec(),
+            roles: self.mesos_framework_roles.clone(),
+            ..v1::FrameworkInfo::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_flags_are_named() {
+        let good = Flags { kubeconfig: Some("/k".into()), ..Flags::default() };
+        assert_eq!(good.check(), Ok(()));
+        let table: [(&str, Flags); 6] = [
+            ("kubeconfig", Flags::default()),
+            ("framework-name", Flags { framework_name: " ".into(), ..good.clone() }),
+            ("mesos-default-pod-roles", Flags { mesos_default_pod_roles: vec!["x".into()], ..good.clone() }),
+            ("mesos-executor-mem", Flags { mesos_executor_mem: -1.0, ..good.clone() }),
+            ("advertised-address", Flags { advertised_address: "host".into(), ..good.clone() }),
+            ("agent-km-path", Flags { agent_km_path: Some("km".into()), ..good.clone() }),
+        ];
+        for (flag, flags) in table {
+            assert_eq!(flags.check().map_err(|error| error.flag), Err(flag));
+        }
+    }
+
+    #[test]
+    fn the_framework_keeps_its_tasks_for_a_very_long_time() {
+        let framework = Flags::default().framework();
+        assert!(framework.failover_timeout > Some(4.6e9) && framework.checkpoint == Some(true));
+        assert_eq!(framework.roles, ["*"]);
+        assert_eq!(framework.capabilities.len(), 4);
+    }
+}

@@ -1,0 +1,86 @@
+//! Mesos events in, Mesos calls out: translations between the wire and the core.
+
+use std::time::Duration;
+
+use km_mesos_proto::v1::{
+    self, Filters,
+    offer::{Operation, operation},
+    scheduler::{Call, Event as Wire, call, event},
+};
+
+use crate::core::{Action, Event};
+
+/// What an event of the stream means; none for heartbeats and what we don't use.
+pub fn translate(wire: Wire) -> Option<Event> {
+    match wire.r#type() {
+        event::Type::Offers => Some(Event::Offers(wire.offers?.offers)),
+        event::Type::Rescind => Some(Event::Rescinded(wire.rescind?.offer_id)),
+        event::Type::Update => Some(Event::Update(Box::new(wire.update?.status))),
+        event::Type::Failure => {
+            let failure = wire.failure?;
+            Some(Event::Failure {
+                agent_id: failure.agent_id.map(|id| id.value),
+                executor_id: failure.executor_id.map(|id| id.value),
+            })
+        }
+        event::Type::Message => {
+            let message = wire.message?;
+            let text = String::from_utf8_lossy(&message.data).into_owned();
+            tracing::info!(agent = message.agent_id.value, executor = message.executor_id.value, text, "message");
+            None
+        }
+        _ => None,
+    }
+}
+
+/// The call of an action; none when it isn't one for the master.
+pub fn call(action: Action) -> Option<Call> {
+    let mut call = Call::default();
+    let kind = match action {
+        Action::Accept { offers, tasks, refuse, .. } => {
+            let launch = Operation {
+                r#type: Some(operation::Type::Launch as i32),
+                launch: Some(operation::Launch { task_infos: tasks }),
+                ..Operation::default()
+            };
+            let filters = Some(filters(refuse));
+            call.accept = Some(call::Accept { offer_ids: offers, operations: vec![launch], filters });
+            call::Type::Accept
+        }
+        Action::Decline { offers, refuse, .. } => {
+            call.decline = Some(call::Decline { offer_ids: offers, filters: Some(filters(refuse)) });
+            call::Type::Decline
+        }
+        Action::Suppress => call::Type::Suppress,
+        Action::Revive => call::Type::Revive,
+        Action::Kill { task_id, agent_id } => {
+            let agent_id = agent_id.map(v1::AgentId::from);
+            call.kill = Some(call::Kill { task_id: task_id.into(), agent_id, kill_policy: None });
+            call::Type::Kill
+        }
+        Action::Acknowledge { task_id, agent_id, uuid } => {
+            let acknowledge = call::Acknowledge { agent_id: agent_id.into(), task_id: task_id.into(), uuid };
+            call.acknowledge = Some(acknowledge);
+            call::Type::Acknowledge
+        }
+        Action::Reconcile(tasks) => {
+            let task = |(task, agent): (String, String)| call::reconcile::Task {
+                task_id: task.into(),
+                agent_id: (!agent.is_empty()).then(|| agent.into()),
+            };
+            call.reconcile = Some(call::Reconcile { tasks: tasks.into_iter().map(task).collect() });
+            call::Type::Reconcile
+        }
+        Action::Message { agent_id, executor_id, data } => {
+            call.message = Some(call::Message { agent_id: agent_id.into(), executor_id: executor_id.into(), data });
+            call::Type::Message
+        }
+        _ => return None,
+    };
+    call.r#type = Some(kind as i32);
+    Some(call)
+}
+
+fn filters(refuse: Duration) -> Filters {
+    Filters { refuse_seconds: Some(refuse.as_secs_f64()) }
+}

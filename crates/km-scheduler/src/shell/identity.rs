@@ -1,0 +1,145 @@
+//! The framework's durable identity: a ConfigMap with the framework id and the number of starts.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use tokio::sync::watch;
+
+/// Where it is kept.
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "k8sm-scheduler";
+const FRAMEWORK_ID: &str = "frameworkId";
+const FRAMEWORK_NAME: &str = "frameworkName";
+const GENERATION: &str = "generation";
+
+/// Longest wait for one answer of the API server.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The framework id as it is stored.
+pub struct Identity {
+    client: Client,
+    framework_name: String,
+    generation: u32,
+    id: watch::Sender<Option<String>>,
+}
+
+impl Identity {
+    /// Reads the identity and counts this start. Tries until the API server answers.
+    pub async fn open(client: Client, framework_name: &str) -> Self {
+        let mut pause = Duration::from_millis(100);
+        loop {
+            match Self::count_start(&client, framework_name).await {
+                Ok((generation, id)) => {
+                    tracing::info!(generation, id, "framework identity read");
+                    let framework_name = framework_name.to_owned();
+                    return Self { client, framework_name, generation, id: watch::Sender::new(id) };
+                }
+                Err(error) => tracing::warn!(%error, "the framework's identity can't be read yet"),
+            }
+            tokio::time::sleep(pause + jitter(pause)).await;
+            pause = (pause * 2).min(Duration::from_secs(5));
+        }
+    }
+
+    /// The number of this start, from 1.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// The stored framework id.
+    pub fn id(&self) -> Option<String> {
+        self.id.borrow().clone()
+    }
+
+    /// Stores the id. Nothing may be launched before that.
+    pub async fn keep(&self, id: &str) -> Result<(), kube::Error> {
+        if self.id().as_deref() == Some(id) {
+            return Ok(());
+        }
+        self.write(Some(id)).await?;
+        self.id.send_replace(Some(id.to_owned()));
+        Ok(())
+    }
+
+    /// Forgets the id: the framework was removed by Mesos.
+    pub async fn forget(&self) -> Result<(), kube::Error> {
+        self.write(None).await?;
+        self.id.send_replace(None);
+        Ok(())
+    }
+
+    /// Whether the API server still keeps our id: then it is the store that we know, not another or an emptied one.
+    pub async fn is_kept(&self) -> Result<bool, kube::Error> {
+        let stored = within(maps(&self.client).get_opt(NAME)).await?;
+        let stored = stored.and_then(|map| map.data).and_then(|data| data.get(FRAMEWORK_ID).cloned());
+        Ok(stored.is_some() && stored == self.id())
+    }
+
+    async fn write(&self, id: Option<&str>) -> Result<(), kube::Error> {
+        let patch = json!({ "data": { FRAMEWORK_ID: id, FRAMEWORK_NAME: self.framework_name } });
+        within(maps(&self.client).patch(NAME, &PatchParams::default(), &Patch::Merge(patch))).await.map(drop)
+    }
+
+    async fn count_start(client: &Client, framework_name: &str) -> Result<(u32, Option<String>), kube::Error> {
+        let maps = maps(client);
+        let Some(mut map) = within(maps.get_opt(NAME)).await? else {
+            ensure_namespace(client).await?;
+            let mut map = ConfigMap::default();
+            map.metadata.name = Some(NAME.to_owned());
+            map.data = Some(BTreeMap::from([
+                (GENERATION.to_owned(), "1".to_owned()),
+                (FRAMEWORK_NAME.to_owned(), framework_name.to_owned()),
+            ]));
+            within(maps.create(&PostParams::default(), &map)).await?;
+            return Ok((1, None));
+        };
+        let data = map.data.get_or_insert_default();
+        let last: u32 = data.get(GENERATION).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let generation = last.wrapping_add(1).max(1);
+        data.insert(GENERATION.to_owned(), generation.to_string());
+        // Another framework's id is none of ours.
+        if data.insert(FRAMEWORK_NAME.to_owned(), framework_name.to_owned()).is_some_and(|name| name != framework_name)
+        {
+            data.remove(FRAMEWORK_ID);
+        }
+        let id = data.get(FRAMEWORK_ID).filter(|id| !id.is_empty()).cloned();
+        // The resource version makes two schedulers count apart.
+        within(maps.replace(NAME, &PostParams::default(), &map)).await?;
+        Ok((generation, id))
+    }
+}
+
+fn maps(client: &Client) -> Api<ConfigMap> {
+    Api::namespaced(client.clone(), NAMESPACE)
+}
+
+async fn ensure_namespace(client: &Client) -> Result<(), kube::Error> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    if within(namespaces.get_opt(NAMESPACE)).await?.is_some() {
+        return Ok(());
+    }
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some(NAMESPACE.to_owned());
+    match within(namespaces.create(&PostParams::default(), &namespace)).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        result => result.map(drop),
+    }
+}
+
+/// Gives a request a deadline.
+pub async fn within<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, kube::Error> {
+    match tokio::time::timeout(PATIENCE, request).await {
+        Ok(result) => result,
+        Err(elapsed) => Err(kube::Error::Service(Box::new(elapsed))),
+    }
+}
+
+/// Up to a quarter of a pause, at random.
+pub fn jitter(pause: Duration) -> Duration {
+    pause.mul_f64(rand::random::<f64>() / 4.0)
+}

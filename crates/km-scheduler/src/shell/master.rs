@@ -1,0 +1,200 @@
+//! The connection to the Mesos master: subscription, events, calls.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use anyhow::Context;
+use futures::StreamExt;
+use km_mesos_client::{
+    ClientError, Credentials, Encoding, MasterAddress, OperatorClient, SchedulerClient,
+    scheduler::{EventStream, Options, Session, connect},
+};
+use km_mesos_proto::v1::{self, master::response, scheduler::event};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    events::{call, translate},
+    identity::{Identity, jitter},
+};
+use crate::core::{Action, AgentSeen, CallOutcome, Event};
+
+/// How often the operator API is asked for the agents.
+const AGENTS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What the driver sends calls through.
+#[derive(Clone)]
+pub struct Link {
+    client: SchedulerClient,
+    master: MasterAddress,
+    session: Arc<Mutex<Option<Session>>>,
+}
+
+impl Link {
+    pub fn new(master: MasterAddress, credentials: Option<&Credentials>) -> anyhow::Result<Self> {
+        let mut options = Options::new(master.clone());
+        options.credentials = credentials.cloned();
+        let client = connect(options).context("--mesos-master")?;
+        Ok(Self { client, master, session: Arc::default() })
+    }
+
+    /// Sends a call in the present subscription and says what is known of its outcome.
+    pub async fn send(&self, action: Action) -> CallOutcome {
+        let session = self.lock().clone();
+        let (Some(session), Some(call)) = (session, call(action)) else { return CallOutcome::Refused };
+        let kind = call.r#type();
+        match session.call(call).await {
+            Ok(()) => CallOutcome::Accepted,
+            Err(error) => {
+                tracing::warn!(call = kind.as_str_name(), %error, "call failed");
+                if error.may_have_had_effect() { CallOutcome::InDoubt } else { CallOutcome::Refused }
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Session>> {
+        // Nothing panics while it holds the lock, and the value is whole at any time.
+        self.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Subscribes, again and again. Ends with an error when another scheduler took the framework over.
+pub async fn subscribe_for_ever(
+    link: Link,
+    framework: v1::FrameworkInfo,
+    credentials: Option<Credentials>,
+    identity: Arc<Identity>,
+    events: mpsc::Sender<Event>,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
+    let operator =
+        OperatorClient::new(link.master.clone(), Encoding::default(), credentials.as_ref(), Duration::from_secs(10))?;
+    let mut pause = Duration::from_millis(250);
+    while !stop.is_cancelled() {
+        let mut framework = framework.clone();
+        framework.id = identity.id().map(v1::FrameworkId::from);
+        match link.client.subscribe(framework, Vec::new()).await {
+            Ok((session, stream)) => {
+                pause = Duration::from_millis(250);
+                let end = follow(&link, session, stream, &identity, &events, &operator).await;
+                *link.lock() = None;
+                events.send(Event::Disconnected).await?;
+                match end {
+                    End::Removed => forget(&identity, &events).await?,
+                    End::TakenOver => anyhow::bail!("another scheduler subscribed with this framework's id"),
+                    End::Broken => {}
+                }
+            }
+            Err(ClientError::Refused(message)) if is_removal(&message) => {
+                tracing::warn!(message, "the master removed the framework");
+                forget(&identity, &events).await?;
+            }
+            Err(error) => tracing::warn!(%error, "can't subscribe yet"),
+        }
+        tokio::time::sleep(pause + jitter(pause)).await;
+        pause = (pause * 2).min(Duration::from_secs(15));
+    }
+    Ok(())
+}
+
+/// How a subscription ended.
+enum End {
+    Broken,
+    Removed,
+    TakenOver,
+}
+
+async fn follow(
+    link: &Link,
+    session: Session,
+    mut stream: EventStream,
+    identity: &Identity,
+    events: &mpsc::Sender<Event>,
+    operator: &OperatorClient,
+) -> End {
+    let id = session.framework_id().value.clone();
+    tracing::info!(framework = id, master = %session.master(), "subscribed");
+    // Stored before anything can be launched under it.
+    while let Err(error) = identity.keep(&id).await {
+        tracing::warn!(%error, "the framework id can't be stored yet");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    *link.lock() = Some(session);
+    if events.send(Event::Subscribed { framework_id: id }).await.is_err() {
+        return End::Broken;
+    }
+    tokio::select! {
+        end = pump(&mut stream, events) => end,
+        () = watch_agents(operator, events) => End::Broken,
+    }
+}
+
+async fn pump(stream: &mut EventStream, events: &mpsc::Sender<Event>) -> End {
+    while let Some(event) = stream.next().await {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                tracing::warn!(%error, "the event stream broke");
+                return End::Broken;
+            }
+        };
+        if event.r#type() == event::Type::Error {
+            let message = event.error.map(|error| error.message).unwrap_or_default();
+            tracing::warn!(message, "the master ended the subscription");
+            return match () {
+                () if is_removal(&message) => End::Removed,
+                () if message.contains("failed over") => End::TakenOver,
+                () => End::Broken,
+            };
+        }
+        if let Some(event) = translate(event)
+            && events.send(event).await.is_err()
+        {
+            return End::Broken;
+        }
+    }
+    End::Broken
+}
+
+/// Tells the core of all agents, as long as the master lets us know. Ends when nobody listens.
+async fn watch_agents(operator: &OperatorClient, events: &mpsc::Sender<Event>) {
+    loop {
+        match operator.get_agents().await {
+            Ok(answer) => {
+                if events.send(Event::Agents(answer.agents.into_iter().filter_map(seen).collect())).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => tracing::debug!(%error, "the master doesn't tell its agents"),
+        }
+        tokio::time::sleep(AGENTS_INTERVAL).await;
+    }
+}
+
+fn seen(agent: response::get_agents::Agent) -> Option<AgentSeen> {
+    let info = agent.agent_info;
+    let total = agent.total_resources;
+    Some(AgentSeen {
+        id: info.id?.value,
+        hostname: info.hostname,
+        attributes: info.attributes,
+        resources: if total.is_empty() { info.resources } else { total },
+        active: agent.active,
+    })
+}
+
+async fn forget(identity: &Identity, events: &mpsc::Sender<Event>) -> anyhow::Result<()> {
+    while let Err(error) = identity.forget().await {
+        tracing::warn!(%error, "the framework id can't be forgotten yet");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    events.send(Event::FrameworkRemoved).await?;
+    Ok(())
+}
+
+/// Whether the master says that the framework id can never be used again.
+fn is_removal(message: &str) -> bool {
+    message.contains("has been removed") || message.contains("completed framework")
+}
