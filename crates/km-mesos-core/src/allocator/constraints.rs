@@ -103,14 +103,10 @@ fn compile(constraint: &AttributeConstraint) -> Result<Constraint, String> {
 
 /// A pattern that must match the whole text.
 fn pattern(regex: &str) -> Result<Regex, String> {
-<<<<<<< HEAD
     if let Some(repetition) = repeated_repetition(regex) {
         return Err(format!("Failed to construct regex from pattern '{regex}': bad repetition operator: {repetition}"));
     }
-    let whole = format!("^(?:{regex})$");
-=======
     let whole = format!("^(?:{})$", ascii_classes(regex));
->>>>>>> main
     let build = |limit| RegexBuilder::new(&whole).size_limit(limit).build();
     match build(ACCEPTED_SIZE) {
         Ok(regex) => Ok(regex),
@@ -124,7 +120,6 @@ fn pattern(regex: &str) -> Result<Regex, String> {
     }
 }
 
-<<<<<<< HEAD
 /// A repetition of a repetition, like `**`, which RE2 refuses; outside of character classes.
 fn repeated_repetition(regex: &str) -> Option<&str> {
     let (mut class, mut escaped, mut last) = (false, false, None::<usize>);
@@ -140,7 +135,8 @@ fn repeated_repetition(regex: &str) -> Option<&str> {
         escaped = !escaped && letter == '\\';
     }
     None
-=======
+}
+
 /// `\d`, `\s` and `\w` mean ASCII in the syntax of RE2, which constraints are written in.
 fn ascii_classes(regex: &str) -> String {
     let mut translated = String::with_capacity(regex.len());
@@ -179,7 +175,6 @@ fn ascii_classes(regex: &str) -> String {
         translated.push(letter);
     }
     translated
->>>>>>> main
 }
 
 /// What a selector finds.

@@ -45,11 +45,7 @@ impl Encoding {
         if accepts(&values, PROTOBUF) {
             return Ok(Self::Protobuf);
         }
-<<<<<<< HEAD
-        Err(text(StatusCode::NOT_ACCEPTABLE, format!("Expecting 'Accept' to allow '{PROTOBUF}' or '{JSON}'")))
-=======
-        Err(refuse(StatusCode::NOT_ACCEPTABLE, format!("Expecting 'Accept' to allow {JSON} or {PROTOBUF}")))
->>>>>>> main
+        Err(refuse(StatusCode::NOT_ACCEPTABLE, format!("Expecting 'Accept' to allow '{PROTOBUF}' or '{JSON}'")))
     }
 }
 
@@ -81,18 +77,17 @@ pub(super) fn parse<M: Message>(headers: &HeaderMap, body: &[u8]) -> Result<M, R
     }
 }
 
-<<<<<<< HEAD
 /// Text that is no JSON is told from JSON that is no call.
 fn json_refusal(error: &JsonError) -> String {
     match error {
         JsonError::Syntax(error) => format!("Failed to parse body into JSON: {error}"),
         other => format!("Failed to convert JSON into Call protobuf: {other}"),
     }
-=======
+}
+
 /// A plain text answer as an error.
 pub(super) fn refuse(status: StatusCode, reason: impl Into<String>) -> Refusal {
     Box::new(text(status, reason))
->>>>>>> main
 }
 
 /// A plain text answer.

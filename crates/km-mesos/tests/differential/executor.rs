@@ -14,7 +14,7 @@ use crate::{
 
 const PATH: &str = "/api/v1/executor";
 const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Accept", "application/json")];
-const PATIENCE: Duration = Duration::from_secs(6);
+const PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
 
 /// An executor's connection to its agent.

@@ -12,7 +12,7 @@ mod stream;
 
 use cluster::{RESOURCES, Setup};
 use compare::compare;
-use scripts::{constraints, failover, offers, subscribe, update_framework};
+use scripts::{accept, constraints, failover, offers, subscribe, update_framework};
 
 fn agents(agents: usize) -> Setup {
     Setup { agents, resources: RESOURCES, master_flags: Vec::new() }
@@ -30,5 +30,10 @@ async fn offers_of_one_agent() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn offers_of_two_agents() {
-    compare(&agents(2), &[offers::OFFERS_OF_TWO_AGENTS, constraints::CONSTRAINTS]).await;
+    compare(&agents(2), &[offers::OFFERS_OF_TWO_AGENTS, accept::ACCEPT_OF_TWO_AGENTS, constraints::CONSTRAINTS]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_of_one_agent() {
+    compare(&agents(1), &[accept::ACCEPT]).await;
 }

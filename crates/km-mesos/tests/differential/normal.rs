@@ -69,6 +69,10 @@ impl Names {
 
     /// The text with placeholders for the ids, addresses and paths in it.
     pub fn text(&mut self, text: &str) -> String {
+        // What follows is a list in no certain order, or a message in protobuf's debug form.
+        let end = ["is more than available", "with same ExecutorID."];
+        let end = end.iter().find_map(|known| text.find(known).map(|start| start + known.len()));
+        let text = end.and_then(|end| text.get(..end)).unwrap_or(text);
         let plain = |text: String, (from, to): &(String, String)| text.replace(from, to);
         let text = self.texts.iter().fold(text.to_owned(), plain);
         let text = self.address.replace_all(&text, "<address>").into_owned();

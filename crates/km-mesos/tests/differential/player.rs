@@ -12,7 +12,7 @@ pub const SCHEDULER: &str = "/api/v1/scheduler";
 /// The operator's endpoint.
 pub const OPERATOR: &str = "/api/v1";
 const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Accept", "application/json")];
-const DEADLINE: Duration = Duration::from_secs(6);
+const DEADLINE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
 /// After so many passes of the allocator, what it won't offer it never will.
 const QUIET_PASSES: f64 = 4.0;

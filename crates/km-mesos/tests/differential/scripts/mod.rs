@@ -1,5 +1,6 @@
 //! What is played, by subject.
 
+pub mod accept;
 pub mod constraints;
 pub mod failover;
 pub mod offers;
