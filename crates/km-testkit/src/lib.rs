@@ -1,1 +1,13 @@
-//! Builders, in-process clusters and condition waiting for tests.
+//! What end-to-end tests share: waiting on conditions, a local cluster, kubectl, and what a cluster may leave behind.
+
+mod cluster;
+mod eventually;
+mod kubectl;
+mod leftovers;
+mod process;
+
+pub use cluster::{LocalCluster, Options};
+pub use eventually::{eventually, eventually_within};
+pub use kubectl::Kubectl;
+pub use leftovers::leftovers;
+pub use process::{Process, free_port};

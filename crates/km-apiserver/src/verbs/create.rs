@@ -79,7 +79,9 @@ fn set_metadata(kind: &Kind, namespace: Option<&str>, value: &mut Value) -> Resu
     if !value["metadata"].is_object() {
         value["metadata"] = Value::Object(Map::new());
     }
+    // A kubelet registers its node together with its status; of all other kinds only /status says what is.
     if kind.has_status()
+        && kind.kind != "Node"
         && let Some(fields) = value.as_object_mut()
     {
         fields.remove("status");

@@ -10,6 +10,7 @@ mod clock;
 mod containers;
 mod flags;
 mod http;
+mod leftovers;
 mod link;
 mod resources;
 mod shared;
@@ -26,6 +27,7 @@ use tokio::{net::TcpListener, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
 pub use flags::Flags;
+pub use leftovers::kill_leftovers;
 
 use actor::Actor;
 use checkpoints::Checkpoints;

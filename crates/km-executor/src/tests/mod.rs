@@ -1,0 +1,9 @@
+//! The executor against a fake agent, a fake API server and a fake runtime.
+
+pub mod agent;
+pub mod api;
+mod journal;
+mod kubelet;
+mod launch;
+mod runtime;
+mod world;

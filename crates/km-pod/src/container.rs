@@ -1,0 +1,458 @@
+//! One container of the pod: its present state, its past attempts and its back-offs.
+
+use std::time::Duration;
+
+use k8s_openapi::{api::core::v1::Container, jiff::Timestamp};
+
+use crate::{
+    backoff::Backoff,
+    event::{Action, Exit, Hook, Level, Moment, ProbeKind},
+    plan::{PullPolicy, RestartPolicy, Role},
+    probe::{Verdict, Watch, watches},
+};
+
+pub(crate) const SIGTERM: i32 = 15;
+pub(crate) const SIGKILL: i32 = 9;
+/// A kill that showed no effect is repeated after this long.
+const KILL_AGAIN: Duration = Duration::from_secs(10);
+
+/// Where a container is between two attempts or in one.
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    /// Not its turn yet.
+    Waiting,
+    /// The runtime is asked for the image.
+    Checking,
+    Pulling,
+    /// No image: tried again at `until`.
+    NoImage {
+        reason: &'static str,
+        message: String,
+        failed_at: Duration,
+        until: Duration,
+    },
+    /// The start call is on its way.
+    Starting,
+    /// No container came of it: tried again at `until`.
+    NotStarted {
+        reason: &'static str,
+        message: String,
+        until: Duration,
+    },
+    Running(Box<Running>),
+    /// The last attempt ended; `again` says when the next one starts.
+    Exited {
+        again: Option<Duration>,
+    },
+}
+
+/// A running attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct Running {
+    pub started_at: Timestamp,
+    pub watches: Vec<Watch>,
+    /// The post-start hook is done (or there is none).
+    pub hook_done: bool,
+    pub stop: Option<UnitStop>,
+}
+
+/// An attempt that is being stopped.
+#[derive(Clone, Debug)]
+pub(crate) struct UnitStop {
+    pub kill_at: Duration,
+    term_sent: bool,
+    next_kill: Duration,
+}
+
+/// An attempt that ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    pub attempt: u32,
+    pub exit: Exit,
+}
+
+/// A container with all its attempts.
+#[derive(Clone, Debug)]
+pub(crate) struct Unit {
+    pub spec: Container,
+    pub role: Role,
+    pub restart: RestartPolicy,
+    pub state: State,
+    /// Number of the attempt that runs or comes next.
+    pub attempt: u32,
+    pub image_id: String,
+    /// The last two attempts that ended, newest first.
+    pub ended: Vec<Ended>,
+    pub crash: Backoff,
+    pub pull: Backoff,
+    /// The image changed while it ran: start anew whatever the policy says.
+    pub replaced: bool,
+    /// It was started (in the sense of [`Unit::is_started`]) at least once.
+    pub started_once: bool,
+}
+
+impl Unit {
+    pub fn new(role: Role, spec: Container, restart: RestartPolicy) -> Self {
+        Self {
+            spec,
+            role,
+            restart,
+            state: State::Waiting,
+            attempt: 0,
+            image_id: String::new(),
+            ended: Vec::new(),
+            crash: Backoff::default(),
+            pull: Backoff::default(),
+            replaced: false,
+            started_once: false,
+        }
+    }
+
+    pub fn image(&self) -> String {
+        self.spec.image.clone().unwrap_or_default()
+    }
+
+    pub fn is_running(&self) -> bool {
+        matches!(self.state, State::Running(_))
+    }
+
+    /// Runs, and was not told to end yet.
+    pub fn is_running_unstopped(&self) -> bool {
+        matches!(&self.state, State::Running(run) if run.stop.is_none())
+    }
+
+    /// A process of it may exist.
+    pub fn is_live(&self) -> bool {
+        matches!(self.state, State::Running(_) | State::Starting)
+    }
+
+    /// Ended, and no attempt follows.
+    pub fn is_final(&self) -> bool {
+        matches!(self.state, State::Exited { again: None })
+    }
+
+    pub fn succeeded(&self) -> bool {
+        self.is_final() && self.ended.first().is_some_and(|ended| ended.exit.code == 0)
+    }
+
+    /// Its startup probe and post-start hook are through.
+    pub fn is_started(&self) -> bool {
+        match &self.state {
+            State::Running(run) => {
+                run.hook_done && run.watches.iter().all(|watch| watch.kind != ProbeKind::Startup || watch.passed)
+            }
+            _ => false,
+        }
+    }
+
+    pub fn is_ready(&self) -> bool {
+        match &self.state {
+            State::Running(run) => {
+                let probed = run.watches.iter().all(|watch| watch.kind != ProbeKind::Readiness || watch.passed);
+                run.stop.is_none() && probed && self.is_started()
+            }
+            // An init container is ready once it has done its work.
+            _ => self.role == Role::Init && self.succeeded(),
+        }
+    }
+
+    fn event(&self, out: &mut Vec<Action>, level: Level, reason: &'static str, message: String) {
+        out.push(Action::Event { level, reason, message, container: Some(self.spec.name.clone()) });
+    }
+
+    /// Begins the next attempt if its time has come.
+    pub fn begin_when_due(&mut self, now: Moment, out: &mut Vec<Action>) {
+        let due = match &self.state {
+            State::Waiting => true,
+            State::NoImage { until, .. } | State::NotStarted { until, .. } => *until <= now.mono,
+            State::Exited { again: Some(again) } => *again <= now.mono,
+            _ => false,
+        };
+        if due {
+            self.state = State::Checking;
+            out.push(Action::CheckImage { container: self.spec.name.clone(), image: self.image() });
+        }
+    }
+
+    pub fn image_checked(&mut self, now: Moment, image_id: Option<String>, out: &mut Vec<Action>) {
+        if !matches!(self.state, State::Checking) {
+            return;
+        }
+        let image = self.image();
+        match (PullPolicy::of(&self.spec), image_id) {
+            (PullPolicy::Never, None) => {
+                let message = format!("Container image {image:?} is not present with pull policy of Never");
+                self.event(out, Level::Warning, "ErrImageNeverPull", message.clone());
+                self.no_image(now, "ErrImageNeverPull", message);
+            }
+            (PullPolicy::Always, _) | (_, None) => {
+                self.event(out, Level::Normal, "Pulling", format!("Pulling image {image:?}"));
+                self.state = State::Pulling;
+                out.push(Action::PullImage { container: self.spec.name.clone(), image });
+            }
+            (_, Some(id)) => {
+                let message = format!("Container image {image:?} already present on machine");
+                self.event(out, Level::Normal, "Pulled", message);
+                self.start(now, id, out);
+            }
+        }
+    }
+
+    pub fn image_pulled(&mut self, now: Moment, image_id: String, out: &mut Vec<Action>) {
+        if matches!(self.state, State::Pulling) {
+            self.event(out, Level::Normal, "Pulled", format!("Successfully pulled image {:?}", self.image()));
+            self.start(now, image_id, out);
+        }
+    }
+
+    pub fn pull_failed(&mut self, now: Moment, message: String, out: &mut Vec<Action>) {
+        if matches!(self.state, State::Pulling | State::Checking) {
+            self.event(out, Level::Warning, "Failed", format!("Failed to pull image {:?}: {message}", self.image()));
+            self.event(out, Level::Warning, "Failed", "Error: ErrImagePull".into());
+            self.no_image(now, "ErrImagePull", message);
+        }
+    }
+
+    fn no_image(&mut self, now: Moment, reason: &'static str, message: String) {
+        let until = now.mono + self.pull.grow(now.mono);
+        self.state = State::NoImage { reason, message, failed_at: now.mono, until };
+    }
+
+    fn start(&mut self, now: Moment, image_id: String, out: &mut Vec<Action>) {
+        self.pull.reset();
+        self.image_id = image_id;
+        if !self.ended.is_empty() {
+            self.crash.grow(now.mono);
+        }
+        // The previous attempt stays for `logs --previous`; the one before goes.
+        while self.ended.len() > 1 {
+            if let Some(old) = self.ended.pop() {
+                out.push(Action::RemoveContainer { container: self.spec.name.clone(), attempt: old.attempt });
+            }
+        }
+        self.state = State::Starting;
+        out.push(Action::StartContainer {
+            container: self.spec.name.clone(),
+            attempt: self.attempt,
+            image: self.image(),
+        });
+    }
+
+    pub fn started(&mut self, now: Moment, attempt: u32, at: Timestamp, out: &mut Vec<Action>) {
+        if !matches!(self.state, State::Starting) || attempt != self.attempt {
+            return;
+        }
+        self.event(out, Level::Normal, "Started", format!("Container {} started", self.spec.name));
+        let hook = self.spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.post_start.clone());
+        let hook = hook.filter(crate::unsupported::hook_is_supported);
+        self.state = State::Running(Box::new(Running {
+            started_at: at,
+            watches: watches(&self.spec, now.mono),
+            hook_done: hook.is_none(),
+            stop: None,
+        }));
+        if let Some(handler) = hook {
+            let container = self.spec.name.clone();
+            out.push(Action::RunHook { container, attempt, hook: Hook::PostStart, handler: Box::new(handler) });
+        }
+    }
+
+    /// A container that could not be made: later again.
+    pub fn not_started(&mut self, now: Moment, reason: &'static str, message: String, out: &mut Vec<Action>) {
+        if !matches!(self.state, State::Starting) {
+            return;
+        }
+        const RETRY: Duration = Duration::from_secs(5);
+        self.event(out, Level::Warning, "Failed", format!("Error: {message}"));
+        self.state = State::NotStarted { reason, message, until: now.mono + RETRY };
+    }
+
+    /// The attempt's end. Decides whether and when another follows.
+    pub fn exited(&mut self, now: Moment, attempt: u32, mut exit: Exit, pod: &str, out: &mut Vec<Action>) {
+        if !self.is_live() || attempt != self.attempt {
+            return;
+        }
+        exit.reason = match (exit.reason.as_str(), exit.code) {
+            ("ContainerCannotRun", _) => "StartError".into(),
+            ("" | "Error" | "Completed", 0) => "Completed".into(),
+            ("" | "Completed", _) => "Error".into(),
+            (given, _) => given.into(),
+        };
+        if let State::Running(run) = &self.state {
+            exit.started_at = exit.started_at.or(Some(run.started_at));
+        }
+        if exit.reason == "StartError" {
+            self.event(out, Level::Warning, "Failed", format!("Error: {}", exit.message));
+        }
+        let code = exit.code;
+        self.ended.insert(0, Ended { attempt, exit });
+        self.attempt += 1;
+        let again = (self.restart.restarts(code) || self.replaced).then(|| {
+            let delay = if self.replaced { None } else { self.crash.delay(now.mono) };
+            if delay.is_some() {
+                let message = format!("Back-off restarting failed container {} in pod {pod}", self.spec.name);
+                self.event(out, Level::Warning, "BackOff", message);
+            }
+            now.mono + delay.unwrap_or_default()
+        });
+        self.replaced = false;
+        self.state = State::Exited { again };
+    }
+
+    /// Begins to stop a running attempt (or shortens its grace). `hook`: run its pre-stop hook first.
+    pub fn stop(&mut self, now: Moment, kill_at: Duration, out: &mut Vec<Action>) {
+        let State::Running(run) = &mut self.state else { return };
+        if let Some(stop) = &mut run.stop {
+            stop.kill_at = stop.kill_at.min(kill_at);
+            return;
+        }
+        run.stop = Some(UnitStop { kill_at, term_sent: false, next_kill: Duration::ZERO });
+        let hook = self.spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.clone());
+        match hook.filter(crate::unsupported::hook_is_supported) {
+            Some(handler) if kill_at > now.mono => {
+                let container = self.spec.name.clone();
+                let handler = Box::new(handler);
+                out.push(Action::RunHook { container, attempt: self.attempt, hook: Hook::PreStop, handler });
+            }
+            _ => self.terminate(out),
+        }
+    }
+
+    fn terminate(&mut self, out: &mut Vec<Action>) {
+        let (container, attempt) = (self.spec.name.clone(), self.attempt);
+        if let State::Running(run) = &mut self.state
+            && let Some(stop) = &mut run.stop
+            && !stop.term_sent
+        {
+            stop.term_sent = true;
+            out.push(Action::Signal { container, attempt, signal: SIGTERM });
+        }
+    }
+
+    /// Kills a stopping attempt whose grace is over.
+    pub fn kill_when_due(&mut self, now: Moment, out: &mut Vec<Action>) {
+        let (container, attempt) = (self.spec.name.clone(), self.attempt);
+        if let State::Running(run) = &mut self.state
+            && let Some(stop) = &mut run.stop
+            && stop.kill_at.max(stop.next_kill) <= now.mono
+        {
+            stop.term_sent = true;
+            stop.next_kill = now.mono + KILL_AGAIN;
+            out.push(Action::Signal { container, attempt, signal: SIGKILL });
+        }
+    }
+
+    pub fn hook_finished(
+        &mut self,
+        now: Moment,
+        attempt: u32,
+        hook: Hook,
+        result: Result<(), String>,
+        grace: Duration,
+        out: &mut Vec<Action>,
+    ) {
+        if attempt != self.attempt || !self.is_running() {
+            return;
+        }
+        match (hook, result) {
+            (Hook::PreStop, result) => {
+                if let Err(message) = result {
+                    self.event(out, Level::Warning, "FailedPreStopHook", message);
+                }
+                self.terminate(out);
+            }
+            (Hook::PostStart, Ok(())) => {
+                if let State::Running(run) = &mut self.state {
+                    run.hook_done = true;
+                }
+            }
+            (Hook::PostStart, Err(message)) => {
+                self.event(out, Level::Warning, "FailedPostStartHook", message);
+                self.stop(now, now.mono + grace, out);
+            }
+        }
+    }
+
+    /// Sends the probes whose time has come. Startup holds the others back.
+    pub fn probe_when_due(&mut self, now: Moment, out: &mut Vec<Action>) {
+        let (started, container, attempt) = (self.is_started(), self.spec.name.clone(), self.attempt);
+        let State::Running(run) = &mut self.state else { return };
+        if run.stop.is_some() {
+            return;
+        }
+        for watch in &mut run.watches {
+            let its_turn = started || watch.kind == ProbeKind::Startup;
+            if its_turn && watch.due().is_some_and(|due| due <= now.mono) {
+                watch.sent(now.mono);
+                let (container, probe) = (container.clone(), Box::new(watch.probe.clone()));
+                out.push(Action::Probe { container, attempt, kind: watch.kind, probe });
+            }
+        }
+    }
+
+    pub fn probed(
+        &mut self,
+        now: Moment,
+        (attempt, kind): (u32, ProbeKind),
+        result: Result<(), String>,
+        grace: Duration,
+        out: &mut Vec<Action>,
+    ) {
+        if attempt != self.attempt {
+            return;
+        }
+        let State::Running(run) = &mut self.state else { return };
+        let Some(watch) = run.watches.iter_mut().find(|watch| watch.kind == kind) else { return };
+        let verdict = watch.answered(result.is_ok());
+        let grace = match watch.probe.termination_grace_period_seconds {
+            Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or_default()),
+            None => grace,
+        };
+        if run.stop.is_some() {
+            return;
+        }
+        if let Err(message) = result {
+            let message = format!("{} probe failed: {message}", kind.title());
+            self.event(out, Level::Warning, "Unhealthy", message);
+        }
+        if verdict == Verdict::Failed && kind != ProbeKind::Readiness {
+            let name = &self.spec.name;
+            let message = format!("Container {name} failed {} probe, will be restarted", kind.title().to_lowercase());
+            self.event(out, Level::Normal, "Killing", message);
+            self.stop(now, now.mono + grace, out);
+        }
+    }
+
+    /// A stop of the whole pod came: nothing that isn't running shall start.
+    pub fn settle(&mut self) {
+        match self.state {
+            State::Starting | State::Running(_) => {}
+            _ if self.ended.is_empty() => self.state = State::Waiting,
+            _ => self.state = State::Exited { again: None },
+        }
+    }
+
+    /// When it wants to be looked at next, if only time is to pass.
+    pub fn deadline(&self, now: Duration) -> Option<Duration> {
+        match &self.state {
+            State::NoImage { failed_at, until, .. } => {
+                let shown = *failed_at + ERROR_SHOWN;
+                Some(if now < shown { shown.min(*until) } else { *until })
+            }
+            State::NotStarted { until, .. } => Some(*until),
+            State::Exited { again } => *again,
+            State::Running(run) => match &run.stop {
+                Some(stop) => Some(stop.kill_at.max(stop.next_kill)),
+                None => {
+                    let started = self.is_started();
+                    let turn = |watch: &&Watch| started || watch.kind == ProbeKind::Startup;
+                    run.watches.iter().filter(turn).filter_map(Watch::due).min()
+                }
+            },
+            State::Waiting | State::Checking | State::Pulling | State::Starting => None,
+        }
+    }
+}
+
+/// How long `ErrImagePull` is shown before it turns into `ImagePullBackOff`.
+pub(crate) const ERROR_SHOWN: Duration = Duration::from_secs(1);

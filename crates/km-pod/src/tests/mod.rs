@@ -1,0 +1,5 @@
+//! Tests of the machine against a simulated runtime.
+
+mod random;
+mod rules;
+mod world;

@@ -1,0 +1,143 @@
+//! The command line: which command, in which runtime.
+
+use std::{ffi::OsString, path::Path, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    commands::{check, down, image, kubeconfig, reset, status, up, version},
+    exit::{Exit, Failed},
+    role,
+};
+
+/// Kubernetes as a framework of Apache Mesos, in one binary.
+#[derive(Parser, Debug)]
+#[command(name = "km", version, arg_required_else_help = true, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one value a process; boxing would only hide the flags")]
+enum Command {
+    /// Start a whole cluster on this machine.
+    Up(up::Flags),
+    /// Stop the cluster of a data directory; its objects stay.
+    Down(down::Flags),
+    /// Stop the cluster and delete its data directory.
+    Reset(reset::Flags),
+    /// Tell what runs.
+    Status(status::Flags),
+    /// Tell whether this machine can run containers.
+    Check(check::Flags),
+    /// Load, list and remove container images.
+    #[command(subcommand)]
+    Image(image::Command),
+    /// Print or merge the cluster's kubeconfig.
+    Kubeconfig(kubeconfig::Flags),
+    /// Print the version.
+    Version(version::Flags),
+    /// The Kubernetes API server.
+    Apiserver(km_apiserver::Flags),
+    /// The Kubernetes controllers.
+    ControllerManager(km_controllers::Flags),
+    /// The scheduler: a Mesos framework.
+    Scheduler(km_scheduler::Flags),
+    /// The executor: a Mesos executor with a kubelet inside (started by `km minion`).
+    Executor(km_executor::Flags),
+    /// The supervisor of executor and proxy (started by a Mesos agent).
+    Minion(km_minion::Flags),
+    /// The service proxy (started by `km minion`).
+    Proxy(km_proxy::Flags),
+    /// An embedded Mesos master.
+    MesosMaster(km_mesos::master::Flags),
+    /// An embedded Mesos agent.
+    MesosAgent(km_mesos::agent::Flags),
+}
+
+/// Runs the command that `arguments` name.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(with_old_name(arguments)) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let asked_for = !error.use_stderr();
+            // A closed stdout or stderr leaves nobody to tell.
+            let _gone = error.print();
+            return if asked_for { ExitCode::SUCCESS } else { ExitCode::from(Exit::Usage as u8) };
+        }
+    };
+    // The first installation wins; nothing else installs one before this line.
+    let _first = rustls::crypto::ring::default_provider().install_default();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Failed::from(error).report(),
+    };
+    let result = runtime.block_on(dispatch(cli.command));
+    // What still blocks (a read of stdin, a slow disk) must not hold up the end.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    match result {
+        Ok(code) => code,
+        Err(failed) => failed.report(),
+    }
+}
+
+/// The names of the original's binaries, kept alive by links to this one: `k8sm-scheduler` is `km scheduler`.
+fn with_old_name(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(|name| name.to_str());
+    let role = match name.unwrap_or_default() {
+        "k8sm-scheduler" => "scheduler",
+        "k8sm-executor" => "executor",
+        "k8sm-controller-manager" => "controller-manager",
+        _ => return arguments,
+    };
+    arguments.insert(1, role.into());
+    arguments
+}
+
+async fn dispatch(command: Command) -> Result<ExitCode, Failed> {
+    match command {
+        Command::Up(flags) => up::run(flags).await?,
+        Command::Down(flags) => down::run(flags).await?,
+        Command::Reset(flags) => reset::run(flags).await?,
+        Command::Status(flags) => status::run(flags).await?,
+        Command::Check(flags) => check::run(&flags).await?,
+        Command::Image(command) => image::run(command).await?,
+        Command::Kubeconfig(flags) => kubeconfig::run(&flags)?,
+        Command::Version(flags) => version::run(&flags)?,
+        Command::Minion(flags) => {
+            let stop = role::stop_on_signal();
+            km_observe::init_logging("info");
+            return Ok(ExitCode::from(km_minion::run(flags, stop).await?));
+        }
+        Command::Apiserver(flags) => role::run(|stop| km_apiserver::start(flags, stop)).await?,
+        Command::ControllerManager(flags) => role::run(|stop| km_controllers::start(flags, stop)).await?,
+        Command::Scheduler(flags) => role::run(|stop| km_scheduler::start(flags, stop)).await?,
+        Command::Executor(flags) => role::run(|stop| km_executor::start(flags, stop)).await?,
+        Command::Proxy(flags) => role::run(|stop| km_proxy::start(flags, stop)).await?,
+        Command::MesosMaster(flags) => role::run(|stop| km_mesos::master::start(flags, stop)).await?,
+        Command::MesosAgent(flags) => role::run(|stop| km_mesos::agent::start(flags, stop)).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn old_names_choose_the_role() {
+        let words = |list: &[&str]| list.iter().map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(
+            with_old_name(words(&["/x/k8sm-executor", "--port=1"])),
+            words(&["/x/k8sm-executor", "executor", "--port=1"])
+        );
+        assert_eq!(with_old_name(words(&["/x/km", "up"])), words(&["/x/km", "up"]));
+    }
+}

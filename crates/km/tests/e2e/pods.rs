@@ -1,0 +1,143 @@
+//! What a container of a pod sees and how it ends.
+
+use km_testkit::{Kubectl, eventually};
+
+use crate::cluster;
+
+const BUSYBOX: &str = "localhost/km/busybox:latest";
+
+/// A pod of one busybox container that runs a shell script, with more lines of its container and of its spec.
+fn pod(name: &str, script: &str, container: &str, spec: &str) -> String {
+    let script = serde_json::Value::from(script);
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{probe: yes-it-is}}}}\nspec:\n  restartPolicy: Never\n  \
+         terminationGracePeriodSeconds: 3\n{spec}  containers:\n  - name: main\n    image: {BUSYBOX}\n    command: [sh, -c, \
+         {script}]\n    resources: {{requests: {{cpu: 10m, memory: 32Mi}}}}\n{container}"
+    )
+}
+
+fn phase(kubectl: &Kubectl, name: &str) -> Result<String, String> {
+    kubectl.try_run(&format!("get pod {name} -o jsonpath={{.status.phase}}"))
+}
+
+#[track_caller]
+fn ends(kubectl: &Kubectl, name: &str, wanted: &str) {
+    eventually(&format!("{name} ends as {wanted}"), || match phase(kubectl, name)? {
+        phase if phase == wanted => Ok(()),
+        _ => Err(kubectl.try_run(&format!("describe pod {name}"))?),
+    });
+}
+
+fn field(kubectl: &Kubectl, name: &str, path: &str) -> String {
+    kubectl.run(&format!("get pod {name} -o jsonpath={{{path}}}"))
+}
+
+#[test]
+fn pods_see_what_their_manifest_says_and_end_as_kubernetes_says() {
+    let mut turn = cluster(&["--agents", "1"]);
+    let kubectl = turn.cluster.kubectl.clone();
+
+    environment_volumes_and_working_directory(&kubectl);
+    exit_codes_and_reasons(&kubectl);
+    init_containers_run_first_and_in_order(&kubectl);
+    a_failing_container_restarts_with_back_off(&kubectl);
+    termination_is_graceful_then_forced(&kubectl);
+    a_memory_hog_is_killed_and_says_so(&kubectl);
+    two_containers_share_the_network(&kubectl);
+
+    turn.cluster.stop();
+}
+
+fn environment_volumes_and_working_directory(kubectl: &Kubectl) {
+    kubectl.run("create configmap settings --from-literal=colour=blue --from-literal=file.txt=from-configmap");
+    kubectl.run("create secret generic hidden --from-literal=word=from-secret");
+    let script = "echo \"$GREETING|$COLOUR|$WORD|$ME|$(pwd)|$(cat /cm/file.txt)|$(cat /secret/word)\"; echo shared > /data/x; cat \
+                  /data/x; hostname";
+    let container = "    workingDir: /tmp\n    env:\n    - {name: WHO, value: world}\n    - {name: GREETING, value: 'hello $(WHO) $$(WHO) \
+                     $(NOBODY)'}\n    - {name: COLOUR, valueFrom: {configMapKeyRef: {name: settings, key: colour}}}\n    - {name: WORD, \
+                     valueFrom: {secretKeyRef: {name: hidden, key: word}}}\n    - {name: ME, valueFrom: {fieldRef: {fieldPath: \
+                     metadata.name}}}\n    volumeMounts:\n    - {name: cm, mountPath: /cm}\n    - {name: secret, mountPath: /secret, \
+                     readOnly: true}\n    - {name: scratch, mountPath: /data}\n";
+    let spec = "  volumes:\n  - {name: cm, configMap: {name: settings}}\n  - {name: secret, secret: {secretName: hidden}}\n  - {name: \
+                scratch, emptyDir: {}}\n";
+    kubectl.apply(&pod("sees", script, container, spec));
+    ends(kubectl, "sees", "Succeeded");
+    let log = kubectl.run("logs sees");
+    assert_eq!(
+        log,
+        "hello world $(WHO) $(NOBODY)|blue|from-secret|sees|/tmp|from-configmap|from-secret\nshared\nsees\n"
+    );
+}
+
+fn exit_codes_and_reasons(kubectl: &Kubectl) {
+    for (name, script, wanted, code, reason) in
+        [("fine", "exit 0", "Succeeded", "0", "Completed"), ("wrong", "exit 3", "Failed", "3", "Error")]
+    {
+        kubectl.apply(&pod(name, script, "", ""));
+        ends(kubectl, name, wanted);
+        let state = ".status.containerStatuses[0].state.terminated";
+        assert_eq!(field(kubectl, name, &format!("{state}.exitCode")), code);
+        assert_eq!(field(kubectl, name, &format!("{state}.reason")), reason);
+    }
+}
+
+fn init_containers_run_first_and_in_order(kubectl: &Kubectl) {
+    let init = |name: &str| {
+        format!(
+            "  - name: {name}\n    image: {BUSYBOX}\n    command: [sh, -c, 'echo {name} >> /data/order']\n    volumeMounts: [{{name: d, mountPath: /data}}]\n"
+        )
+    };
+    let spec =
+        format!("  volumes: [{{name: d, emptyDir: {{}}}}]\n  initContainers:\n{}{}", init("first"), init("second"));
+    kubectl.apply(&pod("ordered", "cat /data/order", "    volumeMounts: [{name: d, mountPath: /data}]\n", &spec));
+    ends(kubectl, "ordered", "Succeeded");
+    assert_eq!(kubectl.run("logs ordered"), "first\nsecond\n");
+}
+
+fn a_failing_container_restarts_with_back_off(kubectl: &Kubectl) {
+    let manifest =
+        pod("crashing", "echo attempt; exit 1", "", "").replace("restartPolicy: Never", "restartPolicy: Always");
+    kubectl.apply(&manifest);
+    eventually("the container waits in CrashLoopBackOff after a restart", || {
+        let reason =
+            kubectl.try_run("get pod crashing -o jsonpath={.status.containerStatuses[0].state.waiting.reason}")?;
+        let restarts = kubectl.try_run("get pod crashing -o jsonpath={.status.containerStatuses[0].restartCount}")?;
+        if reason == "CrashLoopBackOff" && restarts != "0" { Ok(()) } else { Err(format!("{reason} {restarts}")) }
+    });
+    assert_eq!(kubectl.run("logs crashing --previous"), "attempt\n");
+    kubectl.run("delete pod crashing --wait=true --timeout=60s");
+}
+
+fn termination_is_graceful_then_forced(kubectl: &Kubectl) {
+    kubectl.apply(&pod("polite", "trap 'echo bye; exit 0' TERM; echo up; while true; do sleep 0.1; done", "", ""));
+    kubectl.apply(&pod("stubborn", "trap '' TERM; echo up; while true; do sleep 0.1; done", "", ""));
+    kubectl.run("wait --for=condition=Ready pod/polite pod/stubborn --timeout=60s");
+    let mut follow = kubectl.command("logs -f polite");
+    let follow = follow.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    kubectl.run("delete pod polite stubborn --timeout=60s");
+    let log = follow.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&log.stdout), "up\nbye\n");
+    assert!(kubectl.fails("get pod polite").contains("NotFound"));
+}
+
+fn a_memory_hog_is_killed_and_says_so(kubectl: &Kubectl) {
+    let hog = "x=a; while true; do x=$x$x; done";
+    let manifest = pod("hog", hog, "", "").replace("memory: 32Mi}}", "memory: 32Mi}, limits: {memory: 32Mi}}");
+    kubectl.apply(&manifest);
+    ends(kubectl, "hog", "Failed");
+    assert_eq!(field(kubectl, "hog", ".status.containerStatuses[0].state.terminated.reason"), "OOMKilled");
+}
+
+fn two_containers_share_the_network(kubectl: &Kubectl) {
+    let second = format!(
+        "  - name: server\n    image: {BUSYBOX}\n    command: [sh, -c, 'mkdir /w; echo shared-net > /w/index.html; httpd -f -p 8099 -h /w']\n    resources: {{requests: {{cpu: 10m, memory: 32Mi}}}}\n"
+    );
+    let script = "until wget -q -O - http://127.0.0.1:8099/; do sleep 0.2; done; sleep 1000";
+    kubectl.apply(&pod("pair", script, &second, ""));
+    eventually("the first container reads from the second", || match kubectl.try_run("logs pair -c main")? {
+        log if log.contains("shared-net") => Ok(()),
+        log => Err(log),
+    });
+    assert!(kubectl.run("get pod pair").contains("2/2"));
+    kubectl.run("delete pod pair --grace-period=1");
+}

