@@ -12,7 +12,8 @@ use crate::harness::*;
 fn one_offer_per_agent_and_role() {
     // M052, M073
     let mut world = World::new();
-    let scheduler = world.subscribe(in_roles("a", &["*"]));
+    let info = with(framework("a"), framework_info::capability::Type::MultiRole);
+    let scheduler = world.subscribe(v1::FrameworkInfo { roles: vec!["*".to_owned()], ..info });
     world.agent("cpus:2;mem:1024;ports:[31000-32000]");
     world.agent("cpus:1;mem:512");
     let offers = world.offers(&scheduler);
