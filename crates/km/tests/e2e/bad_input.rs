@@ -4,8 +4,7 @@ use km_testkit::{Kubectl, eventually};
 
 use crate::cluster;
 
-const CONTAINER: &str =
-    "{name: main, image: 'localhost/km/hello:v1', resources: {requests: {cpu: 10m, memory: 32Mi}}}";
+const CONTAINER: &str = "{name: main, image: 'localhost/km/hello:v1', resources: {requests: {cpu: 10m, memory: 32Mi}}}";
 
 fn pod(name: &str, container: &str) -> String {
     format!(
