@@ -183,7 +183,7 @@ async fn a_task_of_a_custom_executor_runs_and_is_killed() {
     let task = launched.unwrap().task;
     assert_eq!(task.data(), b"payload");
 
-    for (state, uuid) in [(TaskState::TaskRunning, 1), (TaskState::TaskKilled, 2)] {
+    for (state, uuid) in [(TaskState::TaskRunning, 0x41), (TaskState::TaskKilled, 0x42)] {
         let status = v1::TaskStatus {
             task_id: task.task_id.clone(),
             state: state.into(),
