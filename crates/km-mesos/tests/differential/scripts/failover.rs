@@ -28,6 +28,21 @@ pub const FAILOVER: &[Script] = scripts![
     the_newest_suppression_counts,
 ];
 
+/// Needs one agent, and the 10 seconds after which it tries again.
+pub const RETRIES: &[Script] = scripts![an_update_that_was_not_acknowledged_comes_again];
+
+// M029
+async fn an_update_that_was_not_acknowledged_comes_again(p: &mut Player) -> Result<()> {
+    let mut first = p.framework(info(&["*"])).await?;
+    let offer = p.offer(&mut first).await?;
+    let mut executor = p.running(&mut first, &offer, "t").await?;
+    p.update(&mut executor, "t", "TASK_FINISHED").await?;
+    p.expect(&mut first, "UPDATE").await?;
+    let mut second = p.subscribed(json!({ "framework_info": again(info(&["*"]), &first) })).await?;
+    p.acknowledged(&mut second).await?;
+    Ok(())
+}
+
 // M017
 async fn the_old_instance_is_told_and_cut_off(p: &mut Player) -> Result<()> {
     let mut first = p.framework(info(&["*"])).await?;
