@@ -81,6 +81,8 @@ pub enum AgentMessage {
 /// What the master tells an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+// Registrations are rare and short-lived: a box would only be in the way.
+#[allow(clippy::large_enum_variant)]
 pub enum MasterMessage {
     /// The agent's id (new or confirmed) and the pings it may expect: silence for `ping_timeout_ms` means reconnect.
     Registered {

@@ -152,7 +152,7 @@ async fn offers_are_made_anew(p: &mut Player) -> Result<()> {
     p.note("recovered", &after["recovered"]);
     p.note("offers", &after["offers"].as_array().map(Vec::len).into());
     // The old offer is worth nothing.
-    p.call(&second, "ACCEPT", accept(&[old.clone()], &[])).await?;
+    p.call(&second, "ACCEPT", accept(std::slice::from_ref(&old), &[])).await?;
     let task = p.task(&old, "late", "late");
     p.call(&second, "ACCEPT", accept(&[old], &[crate::framework::launch(&[task])])).await?;
     p.expect(&mut second, "UPDATE").await?;
