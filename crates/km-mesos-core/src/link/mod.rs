@@ -79,7 +79,6 @@ pub enum AgentMessage {
 }
 
 /// What the master tells an agent.
-#[expect(clippy::large_enum_variant, reason = "messages are made, sent and dropped one at a time")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 // Registrations are rare and short-lived: a box would only be in the way.
