@@ -85,6 +85,15 @@ impl World {
         Ok(())
     }
 
+    /// Invariant 6: the end of a task is acknowledged when its pod shows it.
+    pub(crate) fn check_ending(&self, id: &str) -> Result<(), Violation> {
+        let bound = self.api.pods.iter().find(|(_, pod)| task_of(pod).as_deref() == Some(id));
+        match bound.filter(|(_, pod)| !is_terminal(pod)) {
+            Some((key, _)) => self.violated(format!("invariant 6: the end of {id} is acknowledged, but not in {key}")),
+            None => Ok(()),
+        }
+    }
+
     fn task_lives(&self, id: &str) -> bool {
         let tasks = self.agents.iter().flat_map(|agent| agent.executors.values()).flat_map(|one| &one.tasks);
         tasks.filter(|(task, _)| *task == id).any(|(_, task)| !task.is_over())

@@ -174,7 +174,9 @@ impl World {
     }
 
     fn progress_later(&mut self, agent: usize, container: &str, task: &str, mean: Duration) {
-        let delay = self.around(mean);
+        // Some pods take long: images, slow API servers.
+        let slow = self.faulty() && self.rng.random_bool(0.1);
+        let delay = self.around(if slow { mean * 30 } else { mean });
         let (container, task) = (container.to_owned(), task.to_owned());
         self.at(delay, Delivery::Progress { agent, container, task });
     }

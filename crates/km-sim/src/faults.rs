@@ -15,6 +15,8 @@ pub(crate) enum Fault {
     MasterCrash,
     /// An agent's link to the master breaks.
     AgentLink(usize),
+    /// The same, and for a while no new one can be made.
+    Partition(usize),
     /// An agent's process ends and is started again; its executors go on.
     AgentCrash(usize),
     /// All executors of a host end.
@@ -29,7 +31,7 @@ impl World {
             return;
         }
         let agent = self.rng.random_range(0..self.settings.agents);
-        let fault = match self.rng.random_range(0..16) {
+        let fault = match self.rng.random_range(0..18) {
             0..=2 => Fault::SchedulerStream,
             3..=4 => Fault::SchedulerCrash,
             5 => Fault::MasterCrash,
@@ -37,6 +39,7 @@ impl World {
             9..=10 => Fault::AgentCrash(agent),
             11..=12 => Fault::ExecutorCrash(agent),
             13 => Fault::ApiDown,
+            14..=15 => Fault::Partition(agent),
             _ => Fault::WatchBreak,
         };
         let pause = self.around(self.settings.fault_pause);
@@ -61,6 +64,10 @@ impl World {
                 self.at(pause, Delivery::MasterStarts);
             }
             Fault::AgentLink(agent) => self.break_link(agent),
+            Fault::Partition(agent) => {
+                self.agents[agent].cut_off_until = self.now + pause * 6;
+                self.break_link(agent);
+            }
             Fault::AgentCrash(agent) if self.agents[agent].core.is_some() => {
                 self.agent_crashes(agent);
                 self.at(pause, Delivery::AgentStarts(agent));

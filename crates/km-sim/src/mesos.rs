@@ -26,7 +26,8 @@ impl World {
         };
         let mut config = master::Config::new(info);
         config.agent_ping_timeout = PING;
-        config.agent_reregister_timeout = Duration::from_secs(60);
+        config.max_agent_ping_timeouts = 3;
+        config.agent_reregister_timeout = Duration::from_secs(15);
         self.master = Some(Master::new(config, self.registry.clone(), self.now));
         self.note(|| "master starts".to_owned());
     }
@@ -237,7 +238,7 @@ impl World {
         connection: ConnectionId,
         register: AgentMessage,
     ) {
-        if self.master.is_none() {
+        if self.master.is_none() || self.agents[agent].cut_off_until > self.now {
             self.send(format!("down{}", connection.0), Delivery::LinkClosed { agent, life, link });
             return;
         }

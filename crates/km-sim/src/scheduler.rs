@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use km_mesos_core::master::{self, ConnectionId};
-use km_mesos_proto::v1::{self, framework_info::capability::Type as Capability, scheduler::event};
+use km_mesos_proto::v1::{self, TaskState, framework_info::capability::Type as Capability, scheduler::event};
 use km_podtask::{PodKey, executor};
 use km_scheduler::{
     core::{Action, ApiFailure, ApiReply, CallOutcome, Config, Core, Event},
@@ -36,6 +36,8 @@ pub(crate) struct Scheduler {
     /// What the watch has shown, to find missed deletions.
     pods: BTreeMap<PodKey, Arc<Pod>>,
     nodes: BTreeMap<String, Arc<Node>>,
+    /// Updates that ended a task, by uuid: what their acknowledgement is about.
+    endings: BTreeMap<Vec<u8>, String>,
 }
 
 fn config() -> Config {
@@ -164,7 +166,19 @@ impl World {
                 self.violated(format!("the master refuses the framework: {message}"))
             }
             _ => match wire::translate(wire) {
-                Some(event) => self.scheduler_event(event),
+                Some(event) => {
+                    if let Event::Update(status) = &event {
+                        let (id, state, reason) = (&status.task_id.value, status.state(), status.reason());
+                        let uuid = if status.uuid.is_some() { "to be acknowledged" } else { "" };
+                        self.note(|| format!("scheduler hears {id} {state:?} {reason:?} {uuid}"));
+                    }
+                    if let Event::Update(status) = &event
+                        && let Some(uuid) = status.uuid.clone().filter(|_| is_ending(status.state()))
+                    {
+                        self.scheduler.endings.insert(uuid, status.task_id.value.clone());
+                    }
+                    self.scheduler_event(event)
+                }
                 None => Ok(()),
             },
         }
@@ -224,8 +238,13 @@ impl World {
         if let Action::Kill { task_id, .. } = &action {
             self.check_kill(task_id)?;
         }
-        if !matches!(action, Action::Acknowledge { .. }) {
-            self.note(|| brief(&action));
+        match &action {
+            Action::Acknowledge { uuid, .. } => {
+                if let Some(task) = self.scheduler.endings.get(uuid).cloned() {
+                    self.check_ending(&task)?;
+                }
+            }
+            other => self.note(|| brief(other)),
         }
         let life = self.scheduler.life;
         let batch = match &action {
@@ -376,6 +395,11 @@ impl World {
         }
         Ok(())
     }
+}
+
+fn is_ending(state: TaskState) -> bool {
+    use TaskState::{TaskKilling, TaskRunning, TaskStaging, TaskStarting, TaskUnknown, TaskUnreachable};
+    !matches!(state, TaskStaging | TaskStarting | TaskRunning | TaskKilling | TaskUnreachable | TaskUnknown)
 }
 
 fn stream_id(connection: ConnectionId) -> String {

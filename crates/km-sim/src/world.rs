@@ -19,7 +19,7 @@ use crate::{Report, Violation, api::Api, executor::Executor, faults::Fault, sche
 /// Virtual time starts here: master and agents count from the epoch.
 const START: Duration = Duration::from_secs(1_700_000_000);
 /// How much of the past a violation shows.
-const TRACE: usize = 60;
+const TRACE: usize = 200;
 
 /// Something on its way.
 pub(crate) enum Delivery {
@@ -147,6 +147,8 @@ pub(crate) struct Host {
     pub files: BTreeMap<String, Vec<u8>>,
     /// The open link: its number on the agent's side, and its connection on the master's.
     pub link: Option<(u64, ConnectionId)>,
+    /// Until when the agent reaches no master.
+    pub cut_off_until: Duration,
     /// By container.
     pub executors: BTreeMap<String, Executor>,
 }
@@ -203,6 +205,7 @@ impl World {
                 life: 0,
                 files: BTreeMap::new(),
                 link: None,
+                cut_off_until: Duration::ZERO,
                 executors: BTreeMap::new(),
             });
             world.at(Duration::from_millis(10), Delivery::AgentStarts(number));
@@ -265,7 +268,7 @@ impl World {
     pub fn latency(&mut self) -> Duration {
         let most = u64::try_from(self.settings.latency.as_micros()).unwrap_or(u64::MAX);
         // Now and then a message is slow.
-        let factor = if self.faulty() && self.rng.random_bool(0.01) { 50 } else { 1 };
+        let factor = if self.faulty() && self.rng.random_bool(0.02) { 50 } else { 1 };
         Duration::from_micros(self.rng.random_range(100..most) * factor)
     }
 

@@ -17,6 +17,15 @@ fn invariants_and_liveness_hold_from_every_seed() {
     assert!(runs > SEEDS * 20, "too little happened: {runs} runs");
 }
 
+/// A task's end was told by the master and then by its agent, and the second word was acknowledged before the first one
+/// had its effect.
+#[test]
+fn seed_1020_two_words_about_one_end() {
+    if let Err(violation) = km_sim::run(1020, Duration::from_secs(180)) {
+        panic!("{violation}");
+    }
+}
+
 #[test]
 fn the_same_seed_does_the_same() {
     let once = km_sim::run(7, Duration::from_secs(60));
