@@ -120,7 +120,7 @@ def pod(name, labels=None):
     """A pod that needs little and stops at once."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels or {}},
             "spec": {"terminationGracePeriodSeconds": 0, "containers": [{
-                "name": "main", "image": "localhost/km/pause:latest", "imagePullPolicy": "Never",
+                "name": "main", "image": "localhost/km/pause:v1", "imagePullPolicy": "Never",
                 "resources": {"requests": {"cpu": "1m", "memory": "32Mi"}, "limits": {"memory": "32Mi"}}}]}}
 
 

@@ -82,8 +82,10 @@ impl ExecutorClient {
             OnDisconnect::Exit => REGISTRATION_TIMEOUT,
             OnDisconnect::ResubscribeFor(timeout) => timeout,
         };
-        let cap = environment.subscription_backoff_max;
-        let patience = Patience { deadline, backoff_base: cap.min(Duration::from_millis(250)), backoff_cap: cap };
+        // An agent that has come back waits 2 s for its executors by default (executor_reregistration_timeout) and then
+        // kills the silent ones, so several attempts must fall into that time. The agent is on this machine.
+        let cap = environment.subscription_backoff_max.min(Duration::from_millis(500));
+        let patience = Patience { deadline, backoff_base: cap.min(Duration::from_millis(100)), backoff_cap: cap };
         persist(patience, true, |_| self.subscribe_once(&post)).await
     }
 

@@ -158,7 +158,10 @@ fn is_worth_repeating(error: &ClientError, repeatable: bool) -> bool {
     match error {
         // Not arrived, or arrived where nobody leads yet.
         ClientError::Connect { .. } | ClientError::Redirect { .. } | ClientError::AddressFile { .. } => true,
-        ClientError::Status { status, .. } => *status == StatusCode::SERVICE_UNAVAILABLE.as_u16(),
+        // A starting master or agent answers 404 until its routes are there, then 503 until it has recovered: both say
+        // that nothing was done. Of the others nobody knows whether the call had its effect.
+        ClientError::Status { status: 404 | 503, .. } => true,
+        ClientError::Status { status: 500 | 502 | 504, .. } => repeatable,
         ClientError::Interrupted { .. } | ClientError::Closed => repeatable,
         _ => false,
     }
@@ -206,4 +209,28 @@ fn no_tls() -> Result<rustls::ClientConfig, ClientError> {
         .with_safe_default_protocol_versions()
         .map_err(|error| ClientError::Setup(error.to_string()))?;
     Ok(config.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_not_ready_is_asked_again_and_a_refusal_is_final() {
+        let server: Authority = "127.0.0.1:5051".parse().unwrap();
+        let answered = |status| ClientError::Status { server: server.clone(), status, body: String::new() };
+        for (status, once, repeatable) in [
+            (404, true, true),
+            (503, true, true),
+            (500, false, true),
+            (502, false, true),
+            (504, false, true),
+            (400, false, false),
+            (401, false, false),
+            (403, false, false),
+        ] {
+            assert_eq!(is_worth_repeating(&answered(status), false), once, "{status}");
+            assert_eq!(is_worth_repeating(&answered(status), true), repeatable, "{status}");
+        }
+    }
 }

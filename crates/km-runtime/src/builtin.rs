@@ -19,11 +19,11 @@ use crate::{
 };
 
 /// A small HTTP server that says where it runs; listens on `$PORT` (8080).
-pub const HELLO: &str = "localhost/km/hello:latest";
+pub const HELLO: &str = "localhost/km/hello:v1";
 /// A first process that waits to be told to end.
-pub const PAUSE: &str = "localhost/km/pause:latest";
+pub const PAUSE: &str = "localhost/km/pause:v1";
 /// A shell and the usual tools; there when the host has a static `/bin/busybox`.
-pub const BUSYBOX: &str = "localhost/km/busybox:latest";
+pub const BUSYBOX: &str = "localhost/km/busybox:v1";
 
 const PASSWD: &[u8] = b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n";
 const GROUP: &[u8] = b"root:x:0:\nnobody:x:65534:\n";

@@ -55,20 +55,28 @@ impl Agent {
         let verdict = executor.verdict.clone().unwrap_or_else(|| Verdict {
             state: TaskState::TaskFailed,
             reason: Reason::ExecutorTerminated,
-            message: format!("Executor terminated: {}", exit_text(status)),
+            message: "Executor terminated".to_owned(),
         });
+        // The framework hears of the executor first, then of its tasks.
+        self.send_exit(framework_id, executor_id, status.unwrap_or(-1));
         for task in self.live_tasks(framework_id, executor_id) {
             let status = self.status(&task, verdict.state, Some(verdict.reason), verdict.message.clone());
             self.update(framework_id, executor_id, status);
         }
-        self.remove_executor(framework_id, executor_id, Some(status.unwrap_or(-1)));
+        self.remove_executor(framework_id, executor_id, None);
+    }
+
+    fn send_exit(&mut self, framework_id: &str, executor_id: &str, status: i32) {
+        let Some(framework_id) = self.frameworks.get(framework_id).map(|framework| framework.id()) else { return };
+        let executor_id = v1::ExecutorId { value: executor_id.to_owned() };
+        self.send(AgentMessage::ExecutorExited { framework_id, executor_id, status });
     }
 
     /// Forgets an executor that is no more; with a status, the framework hears of it.
     pub(super) fn remove_executor(&mut self, framework_id: &str, executor_id: &str, status: Option<i32>) {
         self.timers.cancel(&Timer::Executor(framework_id.to_owned(), executor_id.to_owned()));
         let Some(framework) = self.frameworks.get_mut(framework_id) else { return };
-        let (id, checkpoint) = (framework.id(), framework.checkpoint());
+        let checkpoint = framework.checkpoint();
         let Some(executor) = framework.executors.remove(executor_id) else { return };
         if let Some(connection) = executor.connection {
             self.act(Action::CloseStream { connection });
@@ -77,8 +85,7 @@ impl Agent {
             self.act(Action::Remove { path: paths::executor_directory(framework_id, executor_id) });
         }
         if let Some(status) = status {
-            let executor_id = v1::ExecutorId { value: executor_id.to_owned() };
-            self.send(AgentMessage::ExecutorExited { framework_id: id, executor_id, status });
+            self.send_exit(framework_id, executor_id, status);
         }
         self.completed.add_executor(executor.info);
         self.forget_framework_when_done(framework_id);

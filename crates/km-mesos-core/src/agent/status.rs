@@ -44,8 +44,15 @@ impl Agent {
     /// Adds what every update of an agent carries: agent, executor, container and its address.
     pub(super) fn complete_status(&self, framework: &str, executor: &str, status: &mut TaskStatus) {
         status.agent_id.get_or_insert_with(|| self.agent_id());
-        status.executor_id.get_or_insert_with(|| v1::ExecutorId { value: executor.to_owned() });
+        // An executor's own statuses stay as they are.
+        if status.source != Some(Source::Executor.into()) {
+            status.executor_id.get_or_insert_with(|| v1::ExecutorId { value: executor.to_owned() });
+        }
         status.timestamp.get_or_insert(self.now.as_secs_f64());
+        // The agent ends a task when its container is no more: there is nothing to tell of that.
+        if status.source == Some(Source::Agent.into()) && super::updates::is_terminal(status.state()) {
+            return;
+        }
         let task = self.task(framework, &status.task_id.value);
         let process = task.and_then(|task| task.process.as_ref()).map(|process| &process.container);
         let container = process.or(self.executor(framework, executor).map(|executor| &executor.container));

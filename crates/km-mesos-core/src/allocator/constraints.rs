@@ -48,10 +48,23 @@ impl Constraints {
     pub fn compile(constraints: &OfferConstraints) -> Result<Self, String> {
         let mut roles = BTreeMap::new();
         for (role, of_role) in &constraints.role_constraints {
+            if of_role.groups.is_empty() {
+                return Err(format!(
+                    "'OfferConstraints::role_constraints' has an empty 'RoleConstraints::groups' for role {role}"
+                ));
+            }
             let mut groups = Vec::new();
             for group in &of_role.groups {
+                if group.attribute_constraints.is_empty() {
+                    // Without the space, as Apache Mesos has it.
+                    return Err(format!(
+                        "'OfferConstraints::RoleConstraints::groups' for role {role}contains an empty \
+                         RoleConstraints::Group"
+                    ));
+                }
                 let compiled: Result<Vec<_>, _> = group.attribute_constraints.iter().map(compile).collect();
-                groups.push(compiled?);
+                let wrong = |reason| format!("A role {role} has an invalid 'AttributeConstraint': {reason}");
+                groups.push(compiled.map_err(wrong)?);
             }
             roles.insert(role.clone(), groups);
         }
@@ -67,8 +80,15 @@ impl Constraints {
 
 fn compile(constraint: &AttributeConstraint) -> Result<Constraint, String> {
     let selector = constraint.selector.selector.clone();
-    let selector =
-        selector.ok_or("Exactly one of 'AttributeConstraint::Selector::name' or 'pseudoattribute_type' must be set")?;
+    let selector = selector.ok_or(
+        "Exactly one of 'AttributeConstraint::Selector::name' or \
+         'AttributeConstraint::Selector::pseudoattribute_type' must be set",
+    )?;
+    if let Selector::PseudoattributeType(kind) = selector
+        && PseudoattributeType::try_from(kind).unwrap_or_default() == PseudoattributeType::Unknown
+    {
+        return Err("Unknown pseudoattribute type".to_owned());
+    }
     let predicate = constraint.predicate.predicate.as_ref().ok_or("Unknown predicate type")?;
     let test = match predicate {
         Predicate::Exists(_) => Test::Exists,
@@ -83,6 +103,9 @@ fn compile(constraint: &AttributeConstraint) -> Result<Constraint, String> {
 
 /// A pattern that must match the whole text.
 fn pattern(regex: &str) -> Result<Regex, String> {
+    if let Some(repetition) = repeated_repetition(regex) {
+        return Err(format!("Failed to construct regex from pattern '{regex}': bad repetition operator: {repetition}"));
+    }
     let whole = format!("^(?:{})$", ascii_classes(regex));
     let build = |limit| RegexBuilder::new(&whole).size_limit(limit).build();
     match build(ACCEPTED_SIZE) {
@@ -95,6 +118,23 @@ fn pattern(regex: &str) -> Result<Regex, String> {
         }
         Err(error) => Err(format!("Failed to construct regex from pattern '{regex}': {error}")),
     }
+}
+
+/// A repetition of a repetition, like `**`, which RE2 refuses; outside of character classes.
+fn repeated_repetition(regex: &str) -> Option<&str> {
+    let (mut class, mut escaped, mut last) = (false, false, None::<usize>);
+    for (index, letter) in regex.char_indices() {
+        let operator = !escaped && !class && matches!(letter, '*' | '+' | '?');
+        match last {
+            // A question mark makes the operator before it lazy.
+            Some(_) if operator && letter == '?' => last = None,
+            Some(start) if operator => return regex.get(start..=index),
+            _ => last = operator.then_some(index),
+        }
+        class = !escaped && (letter == '[' || class && letter != ']');
+        escaped = !escaped && letter == '\\';
+    }
+    None
 }
 
 /// `\d`, `\s` and `\w` mean ASCII in the syntax of RE2, which constraints are written in.

@@ -96,14 +96,14 @@ impl Master {
 
     fn revive(&mut self, id: &str, roles: Vec<String>) {
         let Some(framework) = self.frameworks.get_mut(id) else { return };
-        let roles = subscribed_roles(framework, roles);
+        let Some(roles) = subscribed_roles(framework, roles) else { return };
         framework.suppressed.retain(|role| !roles.contains(role));
         self.allocator.revive(id, &roles);
     }
 
     fn suppress(&mut self, id: &str, roles: Vec<String>) {
         let Some(framework) = self.frameworks.get_mut(id) else { return };
-        let roles = subscribed_roles(framework, roles);
+        let Some(roles) = subscribed_roles(framework, roles) else { return };
         framework.suppressed.extend(roles.iter().cloned());
         self.allocator.suppress(id, &roles);
     }
@@ -170,10 +170,18 @@ fn admit(framework: &Framework, stream_id: Option<&str>, principal: Option<&str>
     Ok(())
 }
 
-/// The roles a call names that the framework has; all of its roles when it names none.
-fn subscribed_roles(framework: &Framework, named: Vec<String>) -> std::collections::BTreeSet<String> {
+/// The roles a call names, all of the framework's when it names none; nothing if any is not the framework's.
+fn subscribed_roles(framework: &Framework, named: Vec<String>) -> Option<std::collections::BTreeSet<String>> {
     let own = framework.roles();
-    if named.is_empty() { own } else { named.into_iter().filter(|role| own.contains(role)).collect() }
+    if named.is_empty() {
+        return Some(own);
+    }
+    let foreign = named.iter().find(|role| !own.contains(*role));
+    if let Some(role) = foreign {
+        tracing::warn!(framework = framework.id, role, "the call names a role that is not the framework's: dropped");
+        return None;
+    }
+    Some(named.into_iter().collect())
 }
 
 pub(super) fn framework_id(id: &str) -> v1::FrameworkId {

@@ -68,6 +68,7 @@ impl Master {
             allocation_info: Some(v1::resource::AllocationInfo { role: Some(grant.role.clone()) }),
             domain: agent.info.domain.clone(),
         };
+        let multi_role = framework.has_multi_role();
         framework.offers.insert(id.clone());
         agent.offers.insert(id.clone());
         self.offers.insert(id.clone(), offer.clone());
@@ -75,7 +76,7 @@ impl Master {
         if let Some(timeout) = self.config.offer_timeout {
             self.arm(timeout, Timer::OfferTimeout(id));
         }
-        Some(offer)
+        Some(if multi_role { offer } else { without_allocation(offer) })
     }
 
     /// Takes an offer off the books without giving its resources back.
@@ -150,6 +151,11 @@ impl Master {
 }
 
 impl Framework {
+    /// Whether it knows of roles in plural, so of what an allocation's role is for.
+    pub(super) fn has_multi_role(&self) -> bool {
+        self.has(v1::framework_info::capability::Type::MultiRole)
+    }
+
     pub(super) fn has_refinement(&self) -> bool {
         self.has(v1::framework_info::capability::Type::ReservationRefinement)
     }
@@ -199,4 +205,13 @@ mod tests {
         assert_eq!(of(1e12), LONGEST_REFUSAL);
         assert_eq!(of(f64::INFINITY), LONGEST_REFUSAL);
     }
+}
+
+/// As a framework sees an offer that knows of one role only.
+fn without_allocation(mut offer: v1::Offer) -> v1::Offer {
+    offer.allocation_info = None;
+    for resource in &mut offer.resources {
+        resource.allocation_info = None;
+    }
+    offer
 }

@@ -301,7 +301,9 @@ impl Master {
             self.update_framework_event(id);
             return;
         }
-        let Some(framework) = self.frameworks.get(id).map(|framework| self.framework_view(framework)) else { return };
+        let Some(framework) = self.frameworks.get(id).map(|framework| self.framework_in_events(framework)) else {
+            return;
+        };
         self.tell_operators(EventType::FrameworkAdded, || Event {
             framework_added: Some(event::FrameworkAdded { framework: framework.clone() }),
             ..Default::default()
@@ -312,7 +314,9 @@ impl Master {
         if self.operators.is_empty() {
             return;
         }
-        let Some(framework) = self.frameworks.get(id).map(|framework| self.framework_view(framework)) else { return };
+        let Some(framework) = self.frameworks.get(id).map(|framework| self.framework_in_events(framework)) else {
+            return;
+        };
         self.tell_operators(EventType::FrameworkUpdated, || Event {
             framework_updated: Some(event::FrameworkUpdated { framework: framework.clone() }),
             ..Default::default()

@@ -53,7 +53,7 @@ impl Master {
             return None;
         }
         if self.agents.contains_key(id) {
-            return Some(answer(TaskState::TaskGone, "Reconciliation: Task is gone"));
+            return Some(answer(TaskState::TaskGone, "Reconciliation: Task is unknown to the agent"));
         }
         if let Some((_, since)) = self.unreachable.get(id) {
             let mut status = answer(TaskState::TaskUnreachable, "Reconciliation: Task is unreachable");

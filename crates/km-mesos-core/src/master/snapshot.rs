@@ -87,7 +87,8 @@ impl Master {
             active: framework.connected(),
             connected: framework.connected(),
             registered_time: Some(time_info(framework.registered)),
-            reregistered_time: framework.reregistered.map(time_info),
+            // Of one that never came back, when it came first.
+            reregistered_time: Some(time_info(framework.reregistered.unwrap_or(framework.registered))),
             unregistered_time: framework.unregistered.map(time_info),
             offers: framework.offers.iter().filter_map(|id| self.offers.get(id)).cloned().collect(),
             inverse_offers: framework
@@ -99,7 +100,20 @@ impl Master {
             allocated_resources: self.used_by(&framework.id).to_protos(),
             offered_resources: self.offered_to(framework).to_protos(),
             recovered: framework.recovered,
-            offer_constraints: framework.constraints.clone(),
+            offer_constraints: Some(framework.constraints.clone().unwrap_or_default()),
+        }
+    }
+
+    /// What operators' events say of a framework: all but its resources.
+    pub(super) fn framework_in_events(&self, framework: &Framework) -> get_frameworks::Framework {
+        get_frameworks::Framework {
+            unregistered_time: Some(time_info(framework.unregistered.unwrap_or_default())),
+            offers: Vec::new(),
+            inverse_offers: Vec::new(),
+            allocated_resources: Vec::new(),
+            offered_resources: Vec::new(),
+            offer_constraints: None,
+            ..self.framework_view(framework)
         }
     }
 

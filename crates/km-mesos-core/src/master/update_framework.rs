@@ -15,11 +15,20 @@ impl Master {
             info.principal = framework.info.principal.clone();
         }
         let whitelist = self.config.roles.as_ref();
+        let constraints = update.offer_constraints.as_ref();
         let checked = validation::framework::validate(&info, &update.suppressed_roles, whitelist, true)
-            .and_then(|()| validation::framework::immutable(&framework.info, &info))
-            .and_then(|()| update.offer_constraints.as_ref().map_or(Ok(()), |one| Constraints::compile(one).map(drop)));
+            .map_err(|reason| format!("Supplied FrameworkInfo is not valid: {reason}"))
+            .and_then(|()| {
+                validation::framework::immutable(&framework.info, &info)
+                    .map_err(|reason| format!("FrameworkInfo update is not valid: {reason}"))
+            })
+            .and_then(|()| {
+                constraints
+                    .map_or(Ok(()), |one| Constraints::compile(one).map(drop))
+                    .map_err(|reason| format!("'UpdateFramework.offer_constraints' are not valid: {reason}"))
+            });
         if let Err(reason) = checked {
-            return Answer::refused(400, format!("'FrameworkInfo' is not valid: {reason}"));
+            return Answer::refused(400, reason);
         }
         let suppressed = update.suppressed_roles.into_iter().collect();
         let same = framework.info == info

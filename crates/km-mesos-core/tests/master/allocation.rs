@@ -12,7 +12,8 @@ use crate::harness::*;
 fn one_offer_per_agent_and_role() {
     // M052, M073
     let mut world = World::new();
-    let scheduler = world.subscribe(framework("a"));
+    let info = with(framework("a"), framework_info::capability::Type::MultiRole);
+    let scheduler = world.subscribe(v1::FrameworkInfo { roles: vec!["*".to_owned()], ..info });
     world.agent("cpus:2;mem:1024;ports:[31000-32000]");
     world.agent("cpus:1;mem:512");
     let offers = world.offers(&scheduler);
@@ -24,6 +25,17 @@ fn one_offer_per_agent_and_role() {
             assert_eq!(resource.role.as_deref(), Some("*"), "the old form without RESERVATION_REFINEMENT");
         }
     }
+}
+
+#[test]
+fn a_framework_of_one_role_is_not_told_of_allocations() {
+    let mut world = World::new();
+    let scheduler = world.subscribe(framework("a"));
+    world.agent("cpus:2;mem:1024");
+    let offers = world.offers(&scheduler);
+    assert_eq!(offers.len(), 1);
+    assert_eq!(offers[0].allocation_info, None);
+    assert!(offers[0].resources.iter().all(|resource| resource.allocation_info.is_none()));
 }
 
 #[test]

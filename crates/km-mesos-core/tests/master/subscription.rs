@@ -39,7 +39,7 @@ fn bad_subscriptions_get_an_error_and_the_streams_end() {
     let cases = [
         ("leading slash", role("/test/test1")),
         ("endless failover", v1::FrameworkInfo { failover_timeout: Some(1e12), ..framework("a") }),
-        ("negative failover", v1::FrameworkInfo { failover_timeout: Some(-1.0), ..framework("a") }),
+        ("endless negative failover", v1::FrameworkInfo { failover_timeout: Some(-1e12), ..framework("a") }),
         ("roles without MULTI_ROLE", v1::FrameworkInfo { roles: vec!["x".to_owned()], ..framework("a") }),
         ("role with MULTI_ROLE", both),
         ("duplicate roles", in_roles("a", &["x", "x"])),

@@ -38,6 +38,9 @@ impl Serialize for WireMessage<'_> {
             write_defaults(&mut object, &self.message.fields[next_unseen.min(index)..index])?;
             next_unseen = index + 1;
             if field.shape == Shape::Single {
+                if is_nameless(field.kind, value) {
+                    continue;
+                }
                 object.serialize_entry(&field.name, &Single { kind: field.kind, value })?;
             } else {
                 let rest = Cell::new(start);
@@ -48,6 +51,12 @@ impl Serialize for WireMessage<'_> {
         write_defaults(&mut object, &self.message.fields[next_unseen..])?;
         object.end()
     }
+}
+
+/// A newer peer's enum value has no name here: its field is left out.
+fn is_nameless(kind: Kind, value: WireValue<'_>) -> bool {
+    let (Kind::Enum(index), WireValue::Varint(value)) = (kind, value) else { return false };
+    i32::try_from(value.cast_signed()).is_ok_and(|number| SCHEMA.enumeration(index).name(number).is_none())
 }
 
 fn write_defaults<M: SerializeMap>(object: &mut M, unset: &[Field]) -> Result<(), M::Error> {
@@ -135,7 +144,7 @@ impl Serialize for Single<'_> {
                 let number = i32::try_from(value.cast_signed()).map_err(S::Error::custom)?;
                 match SCHEMA.enumeration(index).name(number) {
                     Some(name) => serializer.serialize_str(name),
-                    // A newer peer's value: there is no name, and losing it would be worse.
+                    // In a list, an element can't be left out without moving the others.
                     None => serializer.serialize_i32(number),
                 }
             }

@@ -7,25 +7,29 @@ pub fn validate(role: &str) -> Result<(), String> {
         return Ok(());
     }
     if role.is_empty() {
-        return Err("Empty role name is invalid".to_owned());
+        return Err("Role names cannot be the empty string".to_owned());
     }
-    if role.starts_with('/') || role.ends_with('/') {
-        return Err(format!("Role '{role}' cannot start or end with '/'"));
+    if role.starts_with('/') {
+        return Err(format!("Role '{role}' cannot start with a slash"));
+    }
+    if role.ends_with('/') {
+        return Err(format!("Role '{role}' cannot end with a slash"));
     }
     role.split('/').try_for_each(|component| validate_component(role, component))
 }
 
 fn validate_component(role: &str, component: &str) -> Result<(), String> {
-    let reason = match component {
-        "" => "cannot contain two adjacent slashes".to_owned(),
-        "." | ".." | "*" => format!("cannot have '{component}' as a component"),
-        _ if component.starts_with('-') => format!("has the component '{component}' that starts with '-'"),
-        _ if component.contains(['\t', '\n', '\x0b', '\x0c', '\r', ' ', '\x08', '\x7f', '\\']) => {
-            "cannot contain white space, control characters or backslashes".to_owned()
+    match component {
+        "" => Err(format!("Role '{role}' cannot contain two adjacent slashes")),
+        "." | ".." | "*" => Err(format!("Role '{role}' cannot include '{component}' as a component")),
+        _ if component.starts_with('-') => {
+            Err(format!("Role component '{component}' is invalid because it starts with a dash"))
         }
-        _ => return Ok(()),
-    };
-    Err(format!("Role '{role}' {reason}"))
+        _ if component.contains(['\t', '\n', '\x0b', '\x0c', '\r', ' ', '\x08', '\x7f', '\\']) => {
+            Err(format!("Role component '{component}' is invalid because it contains backspace or whitespace"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Is `role` strictly below `ancestor`: `a/b` below `a`?

@@ -2,7 +2,10 @@
 
 use axum::body::Body;
 use http::{HeaderMap, Response, StatusCode, header};
-use km_mesos_proto::{Message, decode_checked, json};
+use km_mesos_proto::{
+    Message, decode_checked,
+    json::{self, JsonError},
+};
 
 /// A refused request's answer.
 pub(super) type Refusal = Box<Response<Body>>;
@@ -42,7 +45,7 @@ impl Encoding {
         if accepts(&values, PROTOBUF) {
             return Ok(Self::Protobuf);
         }
-        Err(refuse(StatusCode::NOT_ACCEPTABLE, format!("Expecting 'Accept' to allow {JSON} or {PROTOBUF}")))
+        Err(refuse(StatusCode::NOT_ACCEPTABLE, format!("Expecting 'Accept' to allow '{PROTOBUF}' or '{JSON}'")))
     }
 }
 
@@ -64,15 +67,21 @@ pub(super) fn parse<M: Message>(headers: &HeaderMap, body: &[u8]) -> Result<M, R
         return Err(bad("Expecting 'Content-Type' to be present".to_owned()));
     };
     match kind.as_bytes() {
-        kind if kind == JSON.as_bytes() => {
-            json::from_slice(body).map_err(|error| bad(format!("Failed to parse body into JSON: {error}")))
-        }
+        kind if kind == JSON.as_bytes() => json::from_slice(body).map_err(|error| bad(json_refusal(&error))),
         kind if kind == PROTOBUF.as_bytes() => {
             decode_checked(body).map_err(|error| bad(format!("Failed to parse body into Call protobuf: {error}")))
         }
         _ => {
             Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("Expecting 'Content-Type' of {JSON} or {PROTOBUF}")))
         }
+    }
+}
+
+/// Text that is no JSON is told from JSON that is no call.
+fn json_refusal(error: &JsonError) -> String {
+    match error {
+        JsonError::Syntax(error) => format!("Failed to parse body into JSON: {error}"),
+        other => format!("Failed to convert JSON into Call protobuf: {other}"),
     }
 }
 
@@ -106,7 +115,7 @@ pub(super) fn empty(status: StatusCode) -> Response<Body> {
 
 /// 405 with the method that would be right.
 pub(super) fn only(method: &'static str, used: &http::Method) -> Response<Body> {
-    let reason = format!("Expecting one of {{ '{method}' }}, but received '{used}'");
+    let reason = format!("405 Method Not Allowed. Expecting one of {{ '{method}' }}, but received '{used}'.");
     let mut response = text(StatusCode::METHOD_NOT_ALLOWED, reason);
     response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static(method));
     response

@@ -6,6 +6,9 @@ use anyhow::{Context, bail};
 use km_mesos_core::master::Config;
 use km_mesos_proto::v1;
 
+/// A capability that masters have and the v1 API has no name for; in JSON it is empty.
+const QUOTA_V2: i32 = 3;
+
 /// Flags of the embedded Mesos master; names and defaults are those of Apache Mesos where it has them.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Flags {
@@ -126,9 +129,9 @@ impl Flags {
                 port: i32::from(address.port()),
             }),
             domain: None,
-            capabilities: [Type::AgentUpdate, Type::AgentDraining]
+            capabilities: [Type::AgentUpdate as i32, Type::AgentDraining as i32, QUOTA_V2]
                 .into_iter()
-                .map(|kind| Capability { r#type: Some(kind as i32) })
+                .map(|kind| Capability { r#type: Some(kind) })
                 .collect(),
         }
     }

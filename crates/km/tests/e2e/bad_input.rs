@@ -4,8 +4,7 @@ use km_testkit::{Kubectl, eventually};
 
 use crate::cluster;
 
-const CONTAINER: &str =
-    "{name: main, image: 'localhost/km/hello:latest', resources: {requests: {cpu: 10m, memory: 32Mi}}}";
+const CONTAINER: &str = "{name: main, image: 'localhost/km/hello:v1', resources: {requests: {cpu: 10m, memory: 32Mi}}}";
 
 fn pod(name: &str, container: &str) -> String {
     format!(
@@ -58,7 +57,7 @@ fn wrong_input_is_named_and_disturbs_nothing() {
         &CONTAINER.replace("resources:", "ports: [{containerPort: 80, hostPort: 80}], resources:"),
     ));
     pending(&kubectl, "port", &["0/1 nodes are available", "port"]);
-    kubectl.apply(&pod("absent", &CONTAINER.replace("localhost/km/hello:latest", "127.0.0.1:1/absent:1")));
+    kubectl.apply(&pod("absent", &CONTAINER.replace("localhost/km/hello:v1", "127.0.0.1:1/absent:1")));
     eventually("a missing image is named", || match kubectl.try_run("describe pod absent")? {
         text if text.contains("127.0.0.1:1/absent:1") && text.contains("Failed") => Ok(()),
         text => Err(text),

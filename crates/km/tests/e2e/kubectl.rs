@@ -54,7 +54,8 @@ fn get(kubectl: &Kubectl) {
     assert!(kubectl.run("get all").contains("deployment.apps/hello"));
     assert!(kubectl.run("get nodes").contains("Ready"));
     assert!(kubectl.run("get endpointslices -l kubernetes.io/service-name=hello").contains("IPv4"));
-    let described = kubectl.run("describe pods -l app=hello");
+    let pod = kubectl.run("get pods -l app=hello -o jsonpath={.items[0].metadata.name}");
+    let described = kubectl.run(&format!("describe pod {pod}"));
     for part in ["Node:", "Containers:", "Conditions:", "Events:", "Scheduled"] {
         assert!(described.contains(part), "{part}: {described}");
     }
@@ -130,7 +131,7 @@ fn delete(kubectl: &Kubectl) {
 
 fn namespaces(kubectl: &Kubectl) {
     kubectl.run("create namespace team");
-    kubectl.run("-n team create deployment web --image=localhost/km/hello:latest --replicas=2");
+    kubectl.run("-n team create deployment web --image=localhost/km/hello:v1 --replicas=2");
     kubectl.run("-n team rollout status deployment web --timeout=90s");
     kubectl.run("-n team create configmap one");
     kubectl.run("delete namespace team --timeout=90s");

@@ -4,7 +4,7 @@ use km_testkit::{Kubectl, eventually};
 
 use crate::cluster;
 
-const BUSYBOX: &str = "localhost/km/busybox:latest";
+const BUSYBOX: &str = "localhost/km/busybox:v1";
 
 /// A pod of one busybox container that runs a shell script, with more lines of its container and of its spec.
 fn pod(name: &str, script: &str, container: &str, spec: &str) -> String {

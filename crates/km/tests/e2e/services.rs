@@ -8,7 +8,7 @@ fn answers_from_a_pod(kubectl: &Kubectl) {
     let ip = kubectl.run("get service hello -o jsonpath={.spec.clusterIP}");
     let manifest = format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: client}}\nspec:\n  restartPolicy: Never\n  containers:\n  - name: client\n    image: \
-         localhost/km/busybox:latest\n    command: [sh, -c, 'until wget -q -O - http://{ip}/; do sleep 0.3; done']\n    resources: \
+         localhost/km/busybox:v1\n    command: [sh, -c, 'until wget -q -O - http://{ip}/; do sleep 0.3; done']\n    resources: \
          {{requests: {{cpu: 10m, memory: 32Mi}}}}\n"
     );
     kubectl.apply(&manifest);

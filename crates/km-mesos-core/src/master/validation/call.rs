@@ -65,5 +65,7 @@ fn subscribe(call: &Call) -> Result<(), String> {
 }
 
 fn uuid(bytes: &[u8]) -> Result<(), String> {
-    ensure(bytes.len() == 16, || "Not a valid UUID".to_owned())
+    // Of the version, in the upper half of the seventh byte, there are five.
+    let valid = bytes.len() == 16 && (1..=5).contains(&(bytes[6] >> 4));
+    ensure(valid, || "Not a valid UUID".to_owned())
 }

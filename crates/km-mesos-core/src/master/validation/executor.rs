@@ -58,9 +58,6 @@ pub(in crate::master) fn compatible(new: &v1::ExecutorInfo, existing: &v1::Execu
     let bare = |executor: &v1::ExecutorInfo| v1::ExecutorInfo { resources: Vec::new(), ..executor.clone() };
     let resources = |executor: &v1::ExecutorInfo| resource::read(&executor.resources);
     ensure(bare(new) == bare(existing) && resources(new) == resources(existing), || {
-        format!(
-            "ExecutorInfo is not compatible with existing ExecutorInfo with same ExecutorID '{}'",
-            new.executor_id.value
-        )
+        "ExecutorInfo is not compatible with existing ExecutorInfo with same ExecutorID.".to_owned()
     })
 }

@@ -19,9 +19,9 @@ pub(in crate::master) fn validate(
         super::id(&id.value)?;
     }
     let timeout = info.failover_timeout.unwrap_or(0.0);
-    // Mesos counts nanoseconds in 64 bits.
-    let lawful = timeout >= 0.0 && timeout * 1e9 < i64::MAX as f64;
-    ensure(lawful, || format!("The framework failover_timeout ({timeout}) is invalid: not a lawful duration"))?;
+    // Mesos counts nanoseconds in 64 bits; less than none is none.
+    let lawful = timeout.abs() * 1e9 < i64::MAX as f64;
+    ensure(lawful, || format!("The framework failover_timeout ({}) is invalid", scientific(timeout)))?;
     ensure(root_submissions || info.user != "root", || "User 'root' is not allowed to run frameworks".to_owned())?;
     let roles = roles_of(info);
     if let Some(whitelist) = whitelist {
@@ -32,9 +32,17 @@ pub(in crate::master) fn validate(
         }
     }
     for role in suppressed {
-        ensure(roles.contains(role), || format!("Suppressed role '{role}' is not among the framework's roles"))?;
+        ensure(roles.contains(role), || format!("Suppressed role '{role}' is not contained in the list of roles"))?;
     }
     offer_filters(info)
+}
+
+/// A large number as C++ prints it: six digits at most, the exponent with two: `1e+12`.
+fn scientific(number: f64) -> String {
+    let text = format!("{number:.5e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    format!("{digits}e+{exponent:0>2}")
 }
 
 #[allow(deprecated)]
@@ -46,7 +54,7 @@ fn roles(info: &v1::FrameworkInfo) -> Result<(), String> {
         let mut seen = BTreeSet::new();
         for one in &info.roles {
             role::validate(one).map_err(|reason| format!("'FrameworkInfo.roles' contains invalid role: {reason}"))?;
-            ensure(seen.insert(one), || format!("'FrameworkInfo.roles' contains duplicate items: {{{one}}}"))?;
+            ensure(seen.insert(one), || format!("'FrameworkInfo.roles' contains duplicate items: {{ {one} }}"))?;
         }
         return Ok(());
     }
@@ -82,10 +90,14 @@ fn offer_filters(info: &v1::FrameworkInfo) -> Result<(), String> {
 /// What a framework may never change (M040 to M042): user, checkpoint and principal.
 pub(in crate::master) fn immutable(old: &v1::FrameworkInfo, new: &v1::FrameworkInfo) -> Result<(), String> {
     principal(old, new)?;
-    ensure(old.user == new.user, || "Updating 'FrameworkInfo.user' is unsupported".to_owned())?;
-    ensure(old.checkpoint.unwrap_or(false) == new.checkpoint.unwrap_or(false), || {
-        "Updating 'FrameworkInfo.checkpoint' is unsupported".to_owned()
-    })
+    let fixed = |field: &str, old: &str, new: &str| {
+        ensure(old == new, || {
+            format!("Updating 'FrameworkInfo.{field}' is unsupported; attempted to update from '{old}' to '{new}'")
+        })
+    };
+    fixed("user", &old.user, &new.user)?;
+    let [old, new] = [old, new].map(|info| info.checkpoint.unwrap_or(false).to_string());
+    fixed("checkpoint", &old, &new)
 }
 
 /// A framework that comes back must have the same principal (M021).

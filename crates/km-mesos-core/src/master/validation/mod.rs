@@ -23,7 +23,7 @@ pub(super) fn id(value: &str) -> Result<(), String> {
         return Err("ID must not be greater than 255 characters".to_owned());
     }
     if value == "." || value == ".." {
-        return Err("'.' and '..' are disallowed".to_owned());
+        return Err(format!("'{value}' is disallowed"));
     }
     if value.chars().any(|letter| letter.is_control() || letter == '/' || letter == '\\') {
         return Err(format!("'{value}' contains invalid characters"));

@@ -17,13 +17,13 @@ pub(in crate::master) fn validate(task: &v1::TaskInfo, framework: &Framework, ag
     let shares = task.container.as_ref().and_then(|info| info.linux_info.as_ref()?.share_cgroups);
     ensure(shares != Some(false), || "Only tasks in a task group may have 'share_cgroups' set to 'false'".to_owned())?;
     let Some(info) = &task.executor else { return Ok(()) };
-    ensure(info.r#type != Some(v1::executor_info::Type::Default as i32), || {
-        "'ExecutorInfo.type' must be 'CUSTOM' for executors of tasks that are launched alone".to_owned()
-    })?;
     if info.r#type.is_none() {
         ensure(info.command.is_some(), || "'ExecutorInfo.command' must be set for 'CUSTOM' executor".to_owned())?;
     }
     executor::validate(info, framework)?;
+    ensure(info.r#type != Some(v1::executor_info::Type::Default as i32), || {
+        "'ExecutorInfo.type' must be 'CUSTOM' for executors of tasks that are launched alone".to_owned()
+    })?;
     with_executor(task, info, framework, agent)
 }
 

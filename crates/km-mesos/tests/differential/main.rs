@@ -1,0 +1,39 @@
+//! Fidelity by comparison: scripts of HTTP calls are played to Apache Mesos 1.11 and to the embedded master and
+//! agents, and the recordings must be equal. README.md beside this file says how, and what is covered.
+
+mod cluster;
+mod compare;
+mod executor;
+mod framework;
+mod normal;
+mod player;
+mod scripts;
+mod stream;
+
+use cluster::{RESOURCES, Setup};
+use compare::compare;
+use scripts::{accept, constraints, failover, offers, subscribe, update_framework};
+
+fn agents(agents: usize) -> Setup {
+    Setup { agents, resources: RESOURCES, master_flags: Vec::new() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscriptions() {
+    compare(&agents(1), &[subscribe::HTTP, subscribe::SUBSCRIPTIONS, failover::FAILOVER]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn offers_of_one_agent() {
+    compare(&agents(1), &[update_framework::UPDATE_FRAMEWORK, offers::OFFERS]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn offers_of_two_agents() {
+    compare(&agents(2), &[offers::OFFERS_OF_TWO_AGENTS, accept::ACCEPT_OF_TWO_AGENTS, constraints::CONSTRAINTS]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_of_one_agent() {
+    compare(&agents(1), &[accept::ACCEPT]).await;
+}

@@ -1,0 +1,74 @@
+//! An event stream, read in the background.
+
+use std::{collections::VecDeque, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use km_mesos_proto::recordio::Decoder;
+use serde_json::Value;
+use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
+
+/// No event of these scripts takes longer, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LONGEST_EVENT: usize = 16 << 20;
+
+/// Events as they came; dropping it closes the connection.
+pub struct Stream {
+    received: mpsc::UnboundedReceiver<Value>,
+    reader: JoinHandle<()>,
+    /// Offers that came while something else was waited for.
+    pub offers: VecDeque<Value>,
+}
+
+impl Stream {
+    /// Reads the answer of a SUBSCRIBE.
+    pub fn read(mut response: reqwest::Response) -> Self {
+        let (send, received) = mpsc::unbounded_channel();
+        let reader = tokio::spawn(async move {
+            let mut decoder = Decoder::new(LONGEST_EVENT);
+            // The end of the stream and its failure are the same to a client.
+            while let Ok(Some(chunk)) = response.chunk().await {
+                decoder.push(&chunk);
+                while let Ok(Some(record)) = decoder.next() {
+                    let event = serde_json::from_slice(&record)
+                        .unwrap_or_else(|_| Value::String(format!("not JSON: {record:?}")));
+                    if send.send(event).is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        Self { received, reader, offers: VecDeque::new() }
+    }
+
+    /// The next event, of any type; `None` once the stream has ended.
+    pub async fn next(&mut self) -> Result<Option<Value>> {
+        timeout(PATIENCE, self.received.recv()).await.context("no event came, and the stream is open")
+    }
+
+    /// The next event that is no heartbeat; the end of the stream is an error.
+    pub async fn event(&mut self) -> Result<Value> {
+        loop {
+            match self.next().await? {
+                None => bail!("the stream ended"),
+                Some(event) if event["type"] == "HEARTBEAT" => {}
+                Some(event) => return Ok(event),
+            }
+        }
+    }
+
+    /// What has come so far and was not taken yet.
+    pub fn waiting(&mut self) -> Vec<Value> {
+        let mut events = Vec::new();
+        while let Ok(event) = self.received.try_recv() {
+            events.push(event);
+        }
+        events.retain(|event| event["type"] != "HEARTBEAT");
+        events
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
