@@ -7,7 +7,7 @@ use std::{
 };
 
 use k8s_openapi::{
-    api::core::v1::{Node, NodeCondition, NodeStatus},
+    api::core::v1::{Node, NodeCondition, NodeStatus, Taint},
     apimachinery::pkg::{api::resource::Quantity as TypedQuantity, apis::meta::v1::ObjectMeta},
 };
 use km_kube::{keys, names, quantity::Quantity};
@@ -118,7 +118,7 @@ impl Core {
 }
 
 /// What placement sees of a node.
-fn matters(node: &Node) -> (Option<&BTreeMap<String, String>>, Option<&Vec<k8s_openapi::api::core::v1::Taint>>, bool) {
+fn matters(node: &Node) -> (Option<&BTreeMap<String, String>>, Option<&Vec<Taint>>, bool) {
     let spec = node.spec.as_ref();
     let cordoned = spec.and_then(|spec| spec.unschedulable).unwrap_or_default();
     (node.metadata.labels.as_ref(), spec.and_then(|spec| spec.taints.as_ref()), cordoned)
