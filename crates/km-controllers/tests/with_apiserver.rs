@@ -1,5 +1,7 @@
 //! The controllers against the embedded API server over HTTPS; the test plays scheduler and kubelet.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Pod, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;

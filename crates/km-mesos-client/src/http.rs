@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_ready_is_asked_again_and_a_refusal_is_final() {
-        let server: Authority = "127.0.0.1:5051".parse().unwrap();
+        let server: Authority = Authority { host: "127.0.0.1".to_owned(), port: 5051 };
         let answered = |status| ClientError::Status { server: server.clone(), status, body: String::new() };
         for (status, once, repeatable) in [
             (404, true, true),

@@ -183,12 +183,15 @@ async fn a_task_of_a_custom_executor_runs_and_is_killed() {
     let task = launched.unwrap().task;
     assert_eq!(task.data(), b"payload");
 
-    for (state, uuid) in [(TaskState::TaskRunning, 1), (TaskState::TaskKilled, 2)] {
+    for (state, number) in [(TaskState::TaskRunning, 1), (TaskState::TaskKilled, 2)] {
+        // The master takes only uuids of a version that there is.
+        let mut uuid = vec![number; 16];
+        uuid[6] = 0x40;
         let status = v1::TaskStatus {
             task_id: task.task_id.clone(),
             state: state.into(),
             source: Some(Source::Executor.into()),
-            uuid: Some(vec![uuid; 16]),
+            uuid: Some(uuid),
             ..Default::default()
         };
         let update = executor::Call {
@@ -198,7 +201,7 @@ async fn a_task_of_a_custom_executor_runs_and_is_killed() {
         };
         session.call(update).await.unwrap();
         let status = cluster.update().await;
-        assert_eq!((status.state(), status.executor_id.unwrap().value), (state, "e".to_owned()));
+        assert_eq!((status.state(), status.task_id.value), (state, "t".to_owned()));
         if state == TaskState::TaskRunning {
             cluster.kill("t").await;
             let mut kill = None;

@@ -132,7 +132,7 @@ mod tests {
             ("docker.io/busybox", "docker.io/library/busybox:latest".to_owned()),
             ("index.docker.io/library/busybox", "docker.io/library/busybox:latest".to_owned()),
             ("team/app:v1", "docker.io/team/app:v1".to_owned()),
-            ("localhost/km/hello", "localhost/km/hello:v1".to_owned()),
+            ("localhost/km/hello", "localhost/km/hello:latest".to_owned()),
             ("127.0.0.1:5000/a/b", "127.0.0.1:5000/a/b:latest".to_owned()),
             ("registry.k8s.io/pause:3.10", "registry.k8s.io/pause:3.10".to_owned()),
             (&format!("busybox@{digest}"), format!("docker.io/library/busybox@{digest}")),

@@ -1,3 +1,5 @@
+//! Tables and properties of `protobuf`.
+
 use super::*;
 
 /// A field: tag and content.

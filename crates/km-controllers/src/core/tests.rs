@@ -1,3 +1,5 @@
+//! Tables and properties of `core`.
+
 use super::simulation::*;
 use super::*;
 use proptest::prelude::*;

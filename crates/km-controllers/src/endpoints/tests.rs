@@ -1,3 +1,5 @@
+//! Tables and properties of `endpoints`.
+
 use super::address::endpoint;
 use super::*;
 use serde_json::json;

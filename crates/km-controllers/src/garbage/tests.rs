@@ -1,3 +1,5 @@
+//! Tables and properties of `garbage`.
+
 use super::*;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! Tables and properties of `replicas`.
+
 use super::*;
 use crate::core::Action;
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! Tables and properties of `defaults`.
+
 use super::*;
 use crate::schema;
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! Tables and properties of `patch`.
+
 use super::diff::diff;
 use super::*;
 use crate::schema::{self, TypeRef};

@@ -1,3 +1,5 @@
+//! Tables and properties of `pod`.
+
 use super::*;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use serde_json::{Value, json};

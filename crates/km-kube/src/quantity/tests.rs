@@ -1,3 +1,5 @@
+//! Tables and properties of `quantity`.
+
 use super::*;
 use proptest::prelude::*;
 

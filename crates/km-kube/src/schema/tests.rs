@@ -1,3 +1,5 @@
+//! Tables and properties of `schema`.
+
 use super::*;
 use serde_json::json;
 

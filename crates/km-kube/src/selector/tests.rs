@@ -1,3 +1,5 @@
+//! Tables and properties of `selector`.
+
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;

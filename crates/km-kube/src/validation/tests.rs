@@ -1,3 +1,5 @@
+//! Tables and properties of `validation`.
+
 use super::*;
 use crate::{defaults, schema};
 use serde_json::json;

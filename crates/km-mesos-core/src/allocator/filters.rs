@@ -11,6 +11,8 @@ use km_mesos_proto::resources::Resources;
 struct Refusal {
     refused: Resources,
     expires: Duration,
+    /// How many batches had been allocated when it began: it holds over the next, however late that comes.
+    batch: u64,
 }
 
 /// One framework's refusals, by role and agent.
@@ -18,16 +20,17 @@ struct Refusal {
 pub(super) struct Filters(BTreeMap<String, BTreeMap<String, Vec<Refusal>>>);
 
 impl Filters {
-    pub fn add(&mut self, role: &str, agent: &str, refused: Resources, expires: Duration) {
+    pub fn add(&mut self, role: &str, agent: &str, refused: Resources, expires: Duration, batch: u64) {
         let of_agent = self.0.entry(role.to_owned()).or_default().entry(agent.to_owned()).or_default();
-        of_agent.push(Refusal { refused, expires });
+        of_agent.push(Refusal { refused, expires, batch });
     }
 
-    /// Whether an offer is refused: it is contained in what was declined, so the agent has nothing new.
-    pub fn refuses(&mut self, now: Duration, role: &str, agent: &str, offer: &Resources) -> bool {
+    /// Whether an offer is refused: it is contained in what was declined, so the agent has nothing new. `batch` counts
+    /// the batches so far, the one under way included.
+    pub fn refuses(&mut self, now: Duration, batch: u64, role: &str, agent: &str, offer: &Resources) -> bool {
         let Some(of_role) = self.0.get_mut(role) else { return false };
         let Some(of_agent) = of_role.get_mut(agent) else { return false };
-        of_agent.retain(|refusal| refusal.expires > now);
+        of_agent.retain(|refusal| refusal.expires > now || batch <= refusal.batch + 1);
         let refused = of_agent.iter().any(|refusal| refusal.refused.contains(offer));
         if of_agent.is_empty() {
             of_role.remove(agent);

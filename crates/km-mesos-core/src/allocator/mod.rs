@@ -94,6 +94,8 @@ pub struct Allocator {
     loose: BTreeMap<String, Quantities>,
     /// Agents that something happened to since the last run.
     candidates: BTreeSet<String>,
+    /// How many batches were allocated, the one under way included.
+    batches: u64,
 }
 
 impl Allocator {
@@ -110,6 +112,7 @@ impl Allocator {
             quotas: BTreeMap::new(),
             loose: BTreeMap::new(),
             candidates: BTreeSet::new(),
+            batches: 0,
         }
     }
 
@@ -291,7 +294,7 @@ impl Allocator {
         let expires = now + refusal.max(self.interval);
         if let Some(state) = self.frameworks.get_mut(framework) {
             for (role, refused) in resources.allocations() {
-                state.filters.add(role, agent, refused.unallocated(), expires);
+                state.filters.add(role, agent, refused.unallocated(), expires, self.batches);
             }
         }
     }
@@ -356,16 +359,12 @@ impl Allocator {
         &self.weights
     }
 
-    /// Sets or (with an empty one) removes a role's quota.
+    /// Sets a role's quota; an empty one has no effect, but stays known as set.
     pub fn set_quota(&mut self, role: &str, quota: Quota) {
-        if quota.is_default() {
-            self.quotas.remove(role);
-        } else {
-            self.quotas.insert(role.to_owned(), quota);
-        }
+        self.quotas.insert(role.to_owned(), quota);
     }
 
-    /// All quotas that are not the default.
+    /// All quotas that were set, empty ones too.
     pub fn quotas(&self) -> &BTreeMap<String, Quota> {
         &self.quotas
     }

@@ -21,6 +21,7 @@ impl Allocator {
     /// Allocates what is free on all agents.
     pub fn allocate_all(&mut self, now: Duration) -> Vec<Grant> {
         self.candidates.clear();
+        self.batches += 1;
         let all = self.agents.keys().cloned().collect();
         self.allocate(now, &all)
     }
@@ -111,7 +112,7 @@ impl Allocator {
     ) {
         let Some(state) = self.frameworks.get_mut(&framework) else { return };
         let least = state.min_allocatable.get(role).unwrap_or(&self.min_allocatable);
-        if !is_enough(&resources, least) || state.filters.refuses(now, role, agent, &resources) {
+        if !is_enough(&resources, least) || state.filters.refuses(now, self.batches, role, agent, &resources) {
             return;
         }
         room.take(role, &resources);

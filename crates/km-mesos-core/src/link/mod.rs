@@ -79,8 +79,11 @@ pub enum AgentMessage {
 }
 
 /// What the master tells an agent.
+#[expect(clippy::large_enum_variant, reason = "messages are made, sent and dropped one at a time")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+// Registrations are rare and short-lived: a box would only be in the way.
+#[allow(clippy::large_enum_variant)]
 pub enum MasterMessage {
     /// The agent's id (new or confirmed) and the pings it may expect: silence for `ping_timeout_ms` means reconnect.
     Registered {

@@ -72,7 +72,8 @@ impl Master {
         let Some(agent) = self.take_agent(id) else { return };
         for (framework, task_id) in &agent.tasks {
             let message = format!("Agent {} removed: {why}", agent.info.hostname);
-            self.end_task(framework, task_id, TaskState::TaskGone, reason, &message);
+            // Even frameworks that know of partitions are told that it is lost.
+            self.end_task(framework, task_id, TaskState::TaskLost, reason, &message);
         }
         if let Some(connection) = agent.connection {
             self.close(connection);
@@ -84,7 +85,7 @@ impl Master {
     pub(super) fn agent_unregistered(&mut self, id: &str) {
         self.counters.count("messages_unregister_slave");
         self.counters.count("slave_removals_reason_unregistered");
-        self.remove_agent(id, Reason::AgentRemoved, "agent unregistered");
+        self.remove_agent(id, Reason::AgentRemoved, "the agent unregistered");
     }
 
     /// An operator gives the agent up for ever: should it come back, it must end all it runs.

@@ -189,6 +189,15 @@ pub(super) fn refusal(filters: Option<&v1::Filters>) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST_REFUSAL).min(LONGEST_REFUSAL)
 }
 
+/// As a framework sees an offer that knows of one role only.
+fn without_allocation(mut offer: v1::Offer) -> v1::Offer {
+    offer.allocation_info = None;
+    for resource in &mut offer.resources {
+        resource.allocation_info = None;
+    }
+    offer
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,13 +214,4 @@ mod tests {
         assert_eq!(of(1e12), LONGEST_REFUSAL);
         assert_eq!(of(f64::INFINITY), LONGEST_REFUSAL);
     }
-}
-
-/// As a framework sees an offer that knows of one role only.
-fn without_allocation(mut offer: v1::Offer) -> v1::Offer {
-    offer.allocation_info = None;
-    for resource in &mut offer.resources {
-        resource.allocation_info = None;
-    }
-    offer
 }

@@ -123,9 +123,7 @@ impl Master {
             }
             self.rescind_offer(&offer);
         }
-        self.allocator.convert_free(agent_id, &before, &after).map_err(|reason| {
-            (409, format!("Invalid {} operation on agent {agent_id}: {reason}", operation.r#type().as_str_name()))
-        })?;
+        self.allocator.convert_free(agent_id, &before, &after).map_err(|reason| (409, reason))?;
         self.reshape_agent(agent_id, &before, &after);
         Ok(())
     }

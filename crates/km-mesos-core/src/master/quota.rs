@@ -118,7 +118,7 @@ impl Master {
         }
     }
 
-    /// Sets weights. All offers are rescinded, so that the next allocation shares anew.
+    /// Sets weights. If a framework has one of the roles, all offers are rescinded: the next allocation shares anew.
     pub(super) fn update_weights(&mut self, weights: &[WeightInfo]) -> Answer {
         let mut checked = Vec::new();
         for info in weights {
@@ -146,57 +146,72 @@ impl Master {
             }
             checked.push((name.to_owned(), info.weight));
         }
+        let concerned = checked
+            .iter()
+            .any(|(name, _)| self.frameworks.values().any(|framework| framework.roles().contains(name.as_str())));
         for (name, weight) in checked {
             self.allocator.set_weight(&name, weight);
         }
         self.persist();
-        self.rescind_all_offers();
+        if concerned {
+            self.rescind_all_offers();
+        }
         Answer::ok()
     }
 }
 
 fn lawful(config: &QuotaConfig) -> Result<(), String> {
-    if config.role.is_empty() {
-        return Err("Invalid QuotaConfig: 'QuotaConfig.role' must be set".to_owned());
-    }
-    role::validate(&config.role).map_err(|reason| format!("Invalid QuotaConfig: {reason}"))?;
     if config.role.contains('/') {
-        return Err(format!("Invalid QuotaConfig: quota of the nested role '{}' is not supported", config.role));
+        return Err(format!("Updating quota on nested role '{}' is not supported yet", config.role));
     }
-    for (field, amounts) in [("guarantees", &config.guarantees), ("limits", &config.limits)] {
+    role::validate(&config.role)
+        .map_err(|reason| format!("Invalid QuotaConfig: Invalid 'QuotaConfig.role': {reason}"))?;
+    let amounts = [("guarantees", "guarantee", &config.guarantees), ("limits", "limit", &config.limits)];
+    for (field, kind, amounts) in amounts {
         for (name, amount) in amounts {
-            amount_of(field, name, amount)?;
+            amount_of(field, kind, name, amount)?;
         }
     }
     for (name, guarantee) in &config.guarantees {
         let limit = config.limits.get(name);
         if limit.is_some_and(|limit| Scalar::from_f64(guarantee.value) > Scalar::from_f64(limit.value)) {
-            let quota = Quota::from_config(config);
             return Err(format!(
                 "Invalid QuotaConfig: 'QuotaConfig.guarantees' {} is not contained within the 'QuotaConfig.limits' {}",
-                quota.guarantees, quota.limits
+                listed(&config.guarantees),
+                listed(&config.limits)
             ));
         }
     }
     Ok(())
 }
 
-fn amount_of(field: &str, name: &str, amount: &value::Scalar) -> Result<(), String> {
+/// Like `{ cpus: 1, mem: 32 }`.
+fn listed<'a>(amounts: impl IntoIterator<Item = (&'a String, &'a value::Scalar)>) -> String {
+    let items: Vec<String> =
+        amounts.into_iter().map(|(name, amount)| format!("{name}: {}", Scalar::from_f64(amount.value))).collect();
+    format!("{{ {} }}", items.join(", "))
+}
+
+fn amount_of(field: &str, kind: &str, name: &str, amount: &value::Scalar) -> Result<(), String> {
     let value = amount.value;
-    let refuse =
-        |reason: &str| Err(format!("Invalid 'QuotaConfig.{field}': {{'{name}': {value}}} is invalid: {reason}"));
-    if value.is_nan() || value.is_infinite() {
-        return refuse("values must be finite");
+    let wrong = |reason: &str| {
+        Err(format!("Invalid QuotaConfig: Invalid {kind} configuration {{'{name}': {value}}}: {reason}"))
+    };
+    let too_much = |reason: &str| {
+        Err(format!("Invalid QuotaConfig: Invalid 'QuotaConfig.{field}': {{'{name}': {value}}} is invalid: {reason}"))
+    };
+    if !value.is_finite() {
+        return wrong("Values must be finite");
     }
     if value < 0.0 {
-        return refuse("negative values are not supported");
+        return wrong("Negative values not supported");
     }
     match name {
         "mem" | "disk" if value > MOST_MEGABYTES => {
-            refuse("values greater than 1 exabyte (1099511627776) are not supported")
+            too_much("values greater than 1 exabyte (1099511627776) are not supported")
         }
         "mem" | "disk" => Ok(()),
-        _ if value > MOST_UNITS => refuse("values greater than 1 trillion (1000000000000) are not supported"),
+        _ if value > MOST_UNITS => too_much("values greater than 1 trillion (1000000000000) are not supported"),
         _ => Ok(()),
     }
 }

@@ -156,7 +156,8 @@ impl Master {
         names.extend(
             self.allocator.weights().iter().filter(|(_, weight)| **weight != 1.0).map(|(role, _)| role.clone()),
         );
-        names.extend(self.allocator.quotas().keys().cloned());
+        let limited = self.allocator.quotas().iter().filter(|(_, quota)| !quota.is_default());
+        names.extend(limited.map(|(role, _)| role.clone()));
         for agent in self.agents.values() {
             names.extend(agent.total.reservations().into_keys().map(str::to_owned));
         }

@@ -240,7 +240,7 @@ fn a_limit_cuts_offers_and_a_guarantee_keeps_room() {
 fn unlawful_quota_is_refused_with_the_reason() {
     // M330, M331
     let cases = [
-        (quota("", &[], &[("cpus", 1.0)]), "'QuotaConfig.role' must be set"),
+        (quota("", &[], &[("cpus", 1.0)]), "Invalid 'QuotaConfig.role': Role names cannot be the empty string"),
         (
             quota("r", &[], &[("cpus", 1_000_000_000_001.0)]),
             "{'cpus': 1000000000001} is invalid: values greater than 1 trillion (1000000000000) are not supported",

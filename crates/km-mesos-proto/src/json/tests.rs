@@ -1,3 +1,5 @@
+//! Tables and properties of `json`.
+
 use serde_json::json;
 
 use super::*;

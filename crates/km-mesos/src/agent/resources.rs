@@ -20,15 +20,32 @@ const DISK_FOR_OTHERS: u64 = 5 * 1024;
 
 pub(super) fn resources(flags: &Flags, work_dir: &Path) -> anyhow::Result<Vec<v1::Resource>> {
     let given = flags.resources.as_deref().unwrap_or_default();
-    let given = Resources::parse(given, "*").context("--resources is malformed")?;
+    let (none, given) = without_zeros(given);
+    let given = Resources::parse(&given, "*").context("--resources is malformed")?;
     let mut missing = Vec::new();
     for (name, value) in detected(work_dir) {
-        if !given.names().contains(name) {
+        if !given.names().contains(name) && !none.contains(&name) {
             missing.push(format!("{name}:{value}"));
         }
     }
     let missing = Resources::parse(&missing.join(";"), "*").context("cannot detect resources")?;
     Ok((given + missing).to_protos())
+}
+
+/// `mem:0` means that there is none and that none is to be detected: such names, and the text without them.
+fn without_zeros(text: &str) -> (Vec<&str>, String) {
+    if text.trim_start().starts_with(['[', '{']) {
+        // JSON, where a zero is an error.
+        return (Vec::new(), text.to_owned());
+    }
+    let (mut none, mut others) = (Vec::new(), Vec::new());
+    for item in text.split(';') {
+        match item.split_once(':') {
+            Some((name, value)) if value.trim().parse() == Ok(0.0) => none.push(name.trim()),
+            _ => others.push(item),
+        }
+    }
+    (none, others.join(";"))
 }
 
 pub(super) fn attributes(flags: &Flags) -> anyhow::Result<Vec<v1::Attribute>> {
@@ -67,4 +84,21 @@ fn disk_mb(path: &Path) -> Option<u64> {
 pub(super) fn hostname() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_say_that_there_is_none() {
+        for (text, none, others) in [
+            ("cpus:2;mem:0;disk:0.0", vec!["mem", "disk"], "cpus:2"),
+            ("cpus:2;ports:[0-0]", vec![], "cpus:2;ports:[0-0]"),
+            ("", vec![], ""),
+            (r#"[{"name":"mem"}]"#, vec![], r#"[{"name":"mem"}]"#),
+        ] {
+            assert_eq!(without_zeros(text), (none, others.to_owned()), "{text}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration}
 
 use anyhow::{Context, bail};
 use km_mesos_core::master::Config;
-use km_mesos_proto::v1;
+use km_mesos_proto::{resources::Quantities, v1};
 
 /// A capability that masters have and the v1 API has no name for; in JSON it is empty.
 const QUOTA_V2: i32 = 3;
@@ -48,6 +48,9 @@ pub struct Flags {
     /// How long an offer may stay unanswered before it is rescinded. Default: for ever.
     #[arg(long, value_parser = duration)]
     pub offer_timeout: Option<Duration>,
+    /// What an agent must have left to be offered, any one of these, like `cpus:0.01|mem:32`.
+    #[arg(long)]
+    pub min_allocatable_resources: Option<String>,
     /// Whether frameworks may run as root.
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
     pub root_submissions: bool,
@@ -104,6 +107,10 @@ impl Flags {
             |text: &str| text.split(',').map(str::trim).filter(|one| !one.is_empty()).map(str::to_owned).collect();
         config.roles = self.roles.as_deref().map(split);
         config.weights = weights(self.weights.as_deref().unwrap_or_default())?;
+        if let Some(text) = &self.min_allocatable_resources {
+            let minima: Result<_, _> = text.split('|').map(Quantities::parse).collect();
+            config.min_allocatable = minima.context("--min-allocatable-resources")?;
+        }
         config.flags = self.shown();
         Ok(config)
     }
@@ -163,6 +170,7 @@ impl Flags {
             ("weights", self.weights.clone()),
             ("work_dir", self.work_dir.as_ref().map(|path| path.display().to_string())),
             ("offer_timeout", self.offer_timeout.map(text)),
+            ("min_allocatable_resources", self.min_allocatable_resources.clone()),
         ];
         all.extend(optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         all

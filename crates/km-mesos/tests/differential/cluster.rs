@@ -1,11 +1,14 @@
 //! The two clusters that are compared: Apache Mesos as processes of its own, and the embedded master and agents.
 
 use std::{
+    collections::BTreeMap,
     env,
-    net::TcpListener,
+    ffi::OsStr,
+    net::{SocketAddr, TcpListener},
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
+    sync::Arc,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -13,6 +16,7 @@ use clap::Parser;
 use km_mesos::{agent, master};
 use km_observe::Started;
 use tempfile::TempDir;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// What both clusters are started with.
@@ -37,8 +41,10 @@ const AGENT_FLAGS: [&str; 4] = [
 ];
 
 impl Setup {
-    fn master_flags(&self) -> impl Iterator<Item = &str> {
-        MASTER_FLAGS.into_iter().chain(self.master_flags.iter().map(String::as_str))
+    /// The last of each name counts.
+    fn master_flags(&self) -> BTreeMap<&str, &str> {
+        let flags = MASTER_FLAGS.into_iter().chain(self.master_flags.iter().map(String::as_str));
+        flags.filter_map(|flag| flag.split_once('=')).collect()
     }
 }
 
@@ -48,12 +54,80 @@ pub struct Cluster {
     pub master: String,
     /// Where scripts put files; removed with the cluster.
     pub folder: TempDir,
-    running: Option<Running>,
+    /// `master`, `agent-0`, ...
+    pub parts: Arc<Parts>,
+    ended: bool,
 }
 
-enum Running {
-    Real { program: PathBuf },
-    Embedded { stop: CancellationToken, parts: Vec<Started> },
+/// The parts of a cluster, which can be stopped and started one by one.
+pub enum Parts {
+    /// Processes, controlled by the script.
+    Real {
+        /// The script.
+        program: PathBuf,
+        /// Of the cluster.
+        folder: PathBuf,
+    },
+    /// Of this process.
+    Embedded(Mutex<BTreeMap<String, Part>>),
+}
+
+/// A part of the embedded cluster.
+pub struct Part {
+    flags: Flags,
+    running: Option<(CancellationToken, Started)>,
+}
+
+#[derive(Clone)]
+enum Flags {
+    Master(master::Flags),
+    Agent(agent::Flags),
+}
+
+impl Part {
+    async fn start(&mut self) -> Result<SocketAddr> {
+        let stop = CancellationToken::new();
+        let started = match self.flags.clone() {
+            Flags::Master(flags) => master::start(flags, stop.clone()).await?,
+            Flags::Agent(flags) => agent::start(flags, stop.clone()).await?,
+        };
+        let address = started.address;
+        self.running = Some((stop, started));
+        Ok(address)
+    }
+
+    async fn stop(&mut self) -> Result<()> {
+        let Some((stop, started)) = self.running.take() else { return Ok(()) };
+        stop.cancel();
+        started.join().await
+    }
+}
+
+impl Parts {
+    /// Stops a part. An agent ends its executors and tells the master; the master just ends.
+    pub async fn stop(&self, name: &str) -> Result<()> {
+        match self {
+            Self::Real { program, folder } => {
+                let signal = if name == "master" { "KILL" } else { "USR1" };
+                control(
+                    program,
+                    &["stop".as_ref(), folder.as_ref(), name.as_ref(), "--signal".as_ref(), signal.as_ref()],
+                )
+            }
+            Self::Embedded(parts) => parts.lock().await.get_mut(name).context("a known part")?.stop().await,
+        }
+    }
+
+    /// Starts it again with the same flags.
+    pub async fn start(&self, name: &str) -> Result<()> {
+        match self {
+            Self::Real { program, folder } => control(program, &["start".as_ref(), folder.as_ref(), name.as_ref()]),
+            Self::Embedded(parts) => {
+                parts.lock().await.get_mut(name).context("a known part")?.start().await?;
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Cluster {
@@ -74,47 +148,58 @@ impl Cluster {
         let mut up = Command::new(&program);
         up.arg("up").arg(folder.path()).args(["--agents", &setup.agents.to_string(), "--port", &port.to_string()]);
         up.args(["--resources", setup.resources, "--attributes", ATTRIBUTES]);
-        setup.master_flags().for_each(|flag| drop(up.args(["--master-flag", flag])));
-        AGENT_FLAGS.iter().for_each(|flag| drop(up.args(["--agent-flag", flag])));
+        for (name, value) in setup.master_flags() {
+            up.args(["--master-flag", &format!("{name}={value}")]);
+        }
+        for flag in AGENT_FLAGS {
+            up.args(["--agent-flag", flag]);
+        }
         let done = up.output().with_context(|| format!("cannot run {}", program.display()))?;
         ensure!(done.status.success(), "real-mesos up: {}", String::from_utf8_lossy(&done.stderr));
-        Ok(Self { master: format!("127.0.0.1:{port}"), folder, running: Some(Running::Real { program }) })
+        let parts = Arc::new(Parts::Real { program, folder: folder.path().to_owned() });
+        Ok(Self { master: format!("127.0.0.1:{port}"), folder, parts, ended: false })
     }
 
     /// The embedded master and agents, in this process.
     pub async fn embedded(setup: &Setup) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let stop = CancellationToken::new();
-        let flags = parse::<master::Flags>(setup.master_flags().chain(["port=0"]))?;
-        let master = master::start(flags, stop.clone()).await?;
-        let address = master.address.to_string();
-        let mut parts = vec![master];
+        let work_dir = |name: &str| format!("work_dir={}", folder.path().join(name).display());
+        let mut own: Vec<String> = setup.master_flags().iter().map(|(name, value)| format!("{name}={value}")).collect();
+        own.extend(["port=0".to_owned(), work_dir("master")]);
+        let flags = parse::<master::Flags>(own.iter().map(String::as_str))?;
+        let mut master = Part { flags: Flags::Master(flags.clone()), running: None };
+        let address = master.start().await?;
+        // When it is started again, agents look for it at the same place.
+        master.flags = Flags::Master(master::Flags { port: address.port(), ..flags });
+        let mut parts = BTreeMap::from([("master".to_owned(), master)]);
         for number in 0..setup.agents {
             let number = number.to_string();
-            let work_dir = format!("work_dir={}", folder.path().join("agent-{n}").display());
             let own = [
                 format!("master={address}"),
                 format!("resources={}", setup.resources),
                 format!("attributes={ATTRIBUTES}"),
-                work_dir,
+                work_dir("agent-{n}"),
             ];
             let own = own.map(|flag| flag.replace("{n}", &number));
             let flags = AGENT_FLAGS.into_iter().chain(["port=0", "hostname=127.0.0.1"]);
             let flags = parse::<agent::Flags>(flags.chain(own.iter().map(String::as_str)))?;
-            parts.push(agent::start(flags, stop.clone()).await?);
+            let mut agent = Part { flags: Flags::Agent(flags), running: None };
+            agent.start().await?;
+            parts.insert(format!("agent-{number}"), agent);
         }
-        Ok(Self { master: address, folder, running: Some(Running::Embedded { stop, parts }) })
+        let parts = Arc::new(Parts::Embedded(Mutex::new(parts)));
+        Ok(Self { master: address.to_string(), folder, parts, ended: false })
     }
 
     /// Ends it, with all that it started.
     pub async fn end(mut self) -> Result<()> {
-        match self.running.take() {
-            None => Ok(()),
-            Some(Running::Real { program }) => down(&program, self.folder.path()),
-            Some(Running::Embedded { stop, parts }) => {
-                stop.cancel();
-                for part in parts {
-                    part.task.await??;
+        self.ended = true;
+        match &*self.parts {
+            Parts::Real { program, folder } => down(program, folder),
+            // Agents come first: they tell the master.
+            Parts::Embedded(parts) => {
+                for part in parts.lock().await.values_mut() {
+                    part.stop().await?;
                 }
                 Ok(())
             }
@@ -125,8 +210,9 @@ impl Cluster {
 impl Drop for Cluster {
     /// After a panic: processes of their own would stay.
     fn drop(&mut self) {
-        if let Some(Running::Real { program }) = self.running.take()
-            && let Err(error) = down(&program, self.folder.path())
+        if !self.ended
+            && let Parts::Real { program, folder } = &*self.parts
+            && let Err(error) = down(program, folder)
         {
             eprintln!("{error:#}");
         }
@@ -134,8 +220,12 @@ impl Drop for Cluster {
 }
 
 fn down(program: &Path, folder: &Path) -> Result<()> {
-    let done = Command::new(program).arg("down").arg(folder).output()?;
-    ensure!(done.status.success(), "real-mesos down: {}", String::from_utf8_lossy(&done.stderr));
+    control(program, &["down".as_ref(), folder.as_ref()])
+}
+
+fn control(program: &Path, arguments: &[&OsStr]) -> Result<()> {
+    let done = Command::new(program).args(arguments).output()?;
+    ensure!(done.status.success(), "real-mesos {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
     Ok(())
 }
 

@@ -98,7 +98,7 @@ impl Player {
         call["executor_id"] = json!({ "value": executor.variable("MESOS_EXECUTOR_ID")? });
         let response = post(executor.variable("MESOS_AGENT_ENDPOINT")?, &call).await?;
         self.note_head(&format!("executor {kind}"), &response);
-        let reply = Reply { status: response.status().as_u16(), body: response.text().await? };
+        let reply = Reply { body: response.text().await? };
         self.note("body", &reply.body.as_str().into());
         Ok(reply)
     }

@@ -81,7 +81,9 @@ pub fn amounts(offers: &[Value]) -> Value {
         .iter()
         .map(|offer| {
             let mut offer = offer.clone();
-            offer.as_object_mut().map(|fields| fields.retain(|name, _| name == "resources"));
+            if let Some(fields) = offer.as_object_mut() {
+                fields.retain(|name, _| name == "resources");
+            }
             offer
         })
         .collect()

@@ -12,7 +12,9 @@ mod stream;
 
 use cluster::{RESOURCES, Setup};
 use compare::compare;
-use scripts::{accept, constraints, failover, offers, subscribe, update_framework};
+use scripts::{
+    accept, constraints, failover, flags, offers, quota, reservations, restarts, shares, subscribe, update_framework,
+};
 
 fn agents(agents: usize) -> Setup {
     Setup { agents, resources: RESOURCES, master_flags: Vec::new() }
@@ -36,4 +38,33 @@ async fn offers_of_two_agents() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_of_one_agent() {
     compare(&agents(1), &[accept::ACCEPT]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quota_of_one_agent() {
+    compare(&agents(1), &[reservations::RESERVATIONS, quota::QUOTA]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shares_of_four_agents() {
+    compare(&agents(4), &[shares::SHARES_OF_FOUR_AGENTS]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_flags() {
+    let master_flags = flags::FLAGS.map(str::to_owned).to_vec();
+    compare(&Setup { master_flags, ..agents(1) }, &[flags::WITH_FLAGS]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn restarts_of_parts() {
+    let master_flags = restarts::FLAGS.map(str::to_owned).to_vec();
+    compare(&Setup { master_flags, ..agents(1) }, &[failover::RETRIES, restarts::RESTARTS]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_kind_of_resource() {
+    for resources in ["cpus:2;mem:0;disk:0;ports:[31000-31001]", "cpus:0;mem:200;disk:0;ports:[31000-31001]"] {
+        compare(&Setup { resources, ..agents(1) }, &[flags::ONE_KIND]).await;
+    }
 }

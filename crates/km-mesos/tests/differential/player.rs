@@ -1,11 +1,16 @@
 //! Plays calls to one cluster and records what comes back.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::{cluster::Cluster, framework::Framework, normal::Names, stream::Stream};
+use crate::{
+    cluster::{Cluster, Parts},
+    framework::Framework,
+    normal::Names,
+    stream::Stream,
+};
 
 /// The scheduler's endpoint.
 pub const SCHEDULER: &str = "/api/v1/scheduler";
@@ -19,8 +24,6 @@ const QUIET_PASSES: f64 = 4.0;
 
 /// An answer that is complete.
 pub struct Reply {
-    /// The HTTP status.
-    pub status: u16,
     /// The body as text.
     pub body: String,
 }
@@ -29,6 +32,7 @@ pub struct Reply {
 pub struct Player {
     http: reqwest::Client,
     master: String,
+    parts: Arc<Parts>,
     /// Where executors of this script put their environment.
     pub folder: PathBuf,
     names: Names,
@@ -41,7 +45,14 @@ impl Player {
         let folder = tempfile::Builder::new().prefix("play-").tempdir_in(cluster.folder.path())?.keep();
         let names = Names::new(cluster.folder.path().display().to_string());
         let http = reqwest::Client::builder().no_proxy().build()?;
-        let mut player = Self { http, master: cluster.master.clone(), folder, names, lines: Vec::new() };
+        let mut player = Self {
+            http,
+            master: cluster.master.clone(),
+            parts: Arc::clone(&cluster.parts),
+            folder,
+            names,
+            lines: Vec::new(),
+        };
         let play = player.folder.file_name().context("the folder has a name")?.to_string_lossy().into_owned();
         player.names.set_text(&play, "<play>");
         for agent in player.state("/slaves").await?["slaves"].as_array().into_iter().flatten() {
@@ -104,10 +115,9 @@ impl Player {
     ) -> Result<Reply> {
         let response = self.send(method, path, headers, body).await?;
         self.note_head(&format!("{method} {path}"), &response);
-        let status = response.status().as_u16();
         let body = response.text().await?;
         self.note("body", &body_value(&body));
-        Ok(Reply { status, body })
+        Ok(Reply { body })
     }
 
     /// Posts JSON with the usual headers and more, and records the answer.
@@ -157,6 +167,22 @@ impl Player {
             }
         };
         tokio::time::timeout(DEADLINE, wait).await.with_context(|| format!("{path} never showed what was awaited"))?
+    }
+
+    /// Stops `master` or `agent-0`.
+    pub async fn stop(&self, part: &str) -> Result<()> {
+        self.parts.stop(part).await
+    }
+
+    /// Starts it again, and waits until the master leads.
+    pub async fn start(&self, part: &str) -> Result<()> {
+        self.parts.start(part).await?;
+        let wait = async {
+            while !self.state("/state").await.is_ok_and(|state| state["elected_time"].is_number()) {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, wait).await.context("the master does not lead")
     }
 
     /// Waits for a few passes of the allocator.

@@ -14,7 +14,7 @@ async fn hello_answers_health_checks_and_ends_when_told() {
         id: "c1".into(),
         sandbox_id: "p1".into(),
         name: "hello".into(),
-        image: "localhost/km/hello".into(),
+        image: "localhost/km/hello:v1".into(),
         env: vec![("PORT".into(), "80".into()), ("NODE_NAME".into(), "node-7".into())],
         ..ContainerSpec::default()
     };

@@ -117,8 +117,10 @@ impl Core {
     }
 }
 
-/// What placement sees of a node.
-fn matters(node: &Node) -> (Option<&BTreeMap<String, String>>, Option<&Vec<Taint>>, bool) {
+/// What placement sees of a node: labels, taints, and whether it is cordoned.
+type Seen<'a> = (Option<&'a BTreeMap<String, String>>, Option<&'a Vec<Taint>>, bool);
+
+fn matters(node: &Node) -> Seen<'_> {
     let spec = node.spec.as_ref();
     let cordoned = spec.and_then(|spec| spec.unschedulable).unwrap_or_default();
     (node.metadata.labels.as_ref(), spec.and_then(|spec| spec.taints.as_ref()), cordoned)

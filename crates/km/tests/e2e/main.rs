@@ -2,12 +2,16 @@
 //!
 //! One cluster at a time: clusters share the machine's network and cgroups, and two cores.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod bad_input;
+mod disk;
 mod docs;
 mod hello;
 mod images;
 mod kubectl;
 mod lifecycle;
+mod mesos_clients;
 mod pods;
 mod services;
 

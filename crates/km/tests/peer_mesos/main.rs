@@ -1,6 +1,8 @@
 //! The same scenario on a real Apache Mesos 1.11: two agents of different hostnames, and our API server, controllers and
 //! scheduler as processes of their own.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod stage;
 
 use std::collections::BTreeSet;

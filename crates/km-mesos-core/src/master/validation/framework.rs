@@ -27,7 +27,7 @@ pub(in crate::master) fn validate(
     if let Some(whitelist) = whitelist {
         for role in &roles {
             ensure(role == "*" || whitelist.contains(role), || {
-                format!("Roles '{{ {role} }}' are not present in the master's --roles")
+                format!("Roles {{ {role} }} are not present in the master's --roles")
             })?;
         }
     }

@@ -96,7 +96,7 @@ async fn groups_are_alternatives_of_constraints_together(p: &mut Player) -> Resu
     let bar = attribute("bar", &json!({ "exists": {} }));
     judge(p, "and", groups(&[&[first.clone(), bar.clone()]])).await?;
     judge(p, "and neither", groups(&[&[first.clone(), second.clone()]])).await?;
-    judge(p, "or", groups(&[&[first.clone()], &[second]])).await?;
+    judge(p, "or", groups(&[std::slice::from_ref(&first), &[second]])).await?;
     judge(p, "or neither", groups(&[&[attribute("nope", &json!({ "exists": {} }))], &[first]])).await
 }
 

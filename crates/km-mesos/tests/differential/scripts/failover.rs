@@ -28,6 +28,21 @@ pub const FAILOVER: &[Script] = scripts![
     the_newest_suppression_counts,
 ];
 
+/// Needs one agent, and the 10 seconds after which it tries again.
+pub const RETRIES: &[Script] = scripts![an_update_that_was_not_acknowledged_comes_again];
+
+// M029
+async fn an_update_that_was_not_acknowledged_comes_again(p: &mut Player) -> Result<()> {
+    let mut first = p.framework(info(&["*"])).await?;
+    let offer = p.offer(&mut first).await?;
+    let mut executor = p.running(&mut first, &offer, "t").await?;
+    p.update(&mut executor, "t", "TASK_FINISHED").await?;
+    p.expect(&mut first, "UPDATE").await?;
+    let mut second = p.subscribed(json!({ "framework_info": again(info(&["*"]), &first) })).await?;
+    p.acknowledged(&mut second).await?;
+    Ok(())
+}
+
 // M017
 async fn the_old_instance_is_told_and_cut_off(p: &mut Player) -> Result<()> {
     let mut first = p.framework(info(&["*"])).await?;
@@ -137,7 +152,7 @@ async fn offers_are_made_anew(p: &mut Player) -> Result<()> {
     p.note("recovered", &after["recovered"]);
     p.note("offers", &after["offers"].as_array().map(Vec::len).into());
     // The old offer is worth nothing.
-    p.call(&second, "ACCEPT", accept(&[old.clone()], &[])).await?;
+    p.call(&second, "ACCEPT", accept(std::slice::from_ref(&old), &[])).await?;
     let task = p.task(&old, "late", "late");
     p.call(&second, "ACCEPT", accept(&[old], &[crate::framework::launch(&[task])])).await?;
     p.expect(&mut second, "UPDATE").await?;

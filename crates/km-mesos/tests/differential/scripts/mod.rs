@@ -3,6 +3,11 @@
 pub mod accept;
 pub mod constraints;
 pub mod failover;
+pub mod flags;
 pub mod offers;
+pub mod quota;
+pub mod reservations;
+pub mod restarts;
+pub mod shares;
 pub mod subscribe;
 pub mod update_framework;

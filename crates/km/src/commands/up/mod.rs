@@ -64,7 +64,7 @@ pub async fn run(flags: Flags) -> Result<(), Failed> {
     let layout = flags.data.layout();
     check_machine(&progress).await?;
     for manifest in &flags.apply {
-        apply::read(manifest)?;
+        apply::read(manifest).map_err(|error| Failed::new(Exit::BadConfiguration, error))?;
     }
     if flags.detach {
         return detach::run(&flags, &layout, &progress).await;
