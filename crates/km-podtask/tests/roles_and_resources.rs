@@ -212,8 +212,8 @@ fn limits_accounting_fills_in_and_raises() {
     for (number, (cpu_request, cpu_limit, memory_request, memory_limit, cpu, memory)) in table.into_iter().enumerate() {
         let first = requirements((cpu_request, cpu_limit), (memory_request, memory_limit));
         let second = Container { name: "b".into(), ..Container::default() };
-        let mut pod = Pod::default();
-        pod.spec = Some(PodSpec { containers: vec![first, second], ..PodSpec::default() });
+        let spec = PodSpec { containers: vec![first, second], ..PodSpec::default() };
+        let mut pod = Pod { spec: Some(spec), ..Pod::default() };
         let totals = settle(&mut pod, Accounting::Limits, &DefaultLimits::default());
         assert_eq!((totals.milli_cpu, totals.memory_bytes >> 20), (cpu, memory), "row {number}");
     }
@@ -223,8 +223,8 @@ fn limits_accounting_fills_in_and_raises() {
 fn requests_accounting_counts_requests_and_leaves_the_pod_alone() {
     let first = requirements((Some("2"), Some("3")), (None, Some("768Mi")));
     let second = Container { name: "b".into(), ..Container::default() };
-    let mut pod = Pod::default();
-    pod.spec = Some(PodSpec { containers: vec![first, second], ..PodSpec::default() });
+    let spec = PodSpec { containers: vec![first, second], ..PodSpec::default() };
+    let mut pod = Pod { spec: Some(spec), ..Pod::default() };
     let before = pod.clone();
     let totals = settle(&mut pod, Accounting::Requests, &DefaultLimits::default());
     assert_eq!((totals.milli_cpu, totals.memory_bytes >> 20), (2250, 768 + 64));

@@ -6,6 +6,7 @@
 pub mod core;
 mod flags;
 mod shell;
+pub mod wire;
 
 pub use flags::{Flags, FlagsError};
 pub use shell::start;

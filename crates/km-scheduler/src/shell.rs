@@ -3,7 +3,6 @@
 mod api;
 mod artifacts;
 mod driver;
-mod events;
 mod http;
 mod identity;
 mod master;

@@ -465,3 +465,33 @@ fn another_executor_on_the_agent_keeps_us_off() {
     let said = messages(&world, EventKind::FailedScheduling);
     assert_eq!(said, ["0/1 nodes are available: 1 node(s) ran an executor of another configuration."]);
 }
+
+#[test]
+fn a_second_word_about_a_tasks_end_waits_for_what_follows_from_the_first() {
+    use km_mesos_proto::v1::{TaskStatus, task_status::Source};
+    let mut world = World::new(1);
+    let pod = world.create("p", spec("1", "64Mi", None));
+    world.run(SECOND * 3);
+    let task = world.core.task_lines()[0].id.clone();
+    let acknowledgements = |world: &World| world.count(|action| matches!(action, Action::Acknowledge { .. }));
+    let before = acknowledgements(&world);
+    // The master tells it first, when the agent comes back; then the agent itself.
+    let failed = |uuid: Option<Vec<u8>>| TaskStatus {
+        task_id: task.as_str().into(),
+        agent_id: Some("agent1".into()),
+        state: TaskState::TaskFailed as i32,
+        source: Some(Source::Agent as i32),
+        uuid,
+        ..TaskStatus::default()
+    };
+    world.mesos.agents.get_mut("agent1").expect("it is there").tasks.clear();
+    world.api.down = true;
+    world.send(Event::Update(Box::new(failed(None))));
+    world.send(Event::Update(Box::new(failed(Some(vec![1; 16])))));
+    world.run(SECOND * 5);
+    assert_eq!(acknowledgements(&world), before);
+    world.api.down = false;
+    world.run(SECOND * 5);
+    assert_eq!(acknowledgements(&world), before + 1);
+    assert!(!world.api.pods.contains_key(&pod));
+}

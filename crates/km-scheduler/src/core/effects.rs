@@ -36,12 +36,15 @@ pub(super) struct Ended {
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     Nothing,
-    /// Send this acknowledgement, if the update wants one.
-    Acknowledge(Option<Ack>),
+    /// The end of a task is written: send the acknowledgements of the updates that told it.
+    Acknowledge {
+        task_id: String,
+        acks: Vec<Ack>,
+    },
     /// A task ended: decide on its pod as the API server has it.
     DecideEnded {
         end: Box<Ended>,
-        ack: Option<Ack>,
+        acks: Vec<Ack>,
     },
     /// Strangers may be judged by the listing.
     JudgeStrangers,
@@ -103,25 +106,24 @@ impl Effects {
         self.retries.values().min().copied()
     }
 
-    /// Whether an update's effect is under way already, so that its repetition needs nothing.
-    pub fn awaits(&self, task_id: &str, uuid: &[u8]) -> bool {
-        self.open.values().any(|(_, then)| {
-            let ack = match then {
-                Then::Acknowledge(ack) | Then::DecideEnded { ack, .. } => ack.as_ref(),
-                Then::Nothing | Then::JudgeStrangers | Then::JudgeRival { .. } | Then::NodeWritten { .. } => None,
-            };
-            ack.is_some_and(|ack| ack.task_id == task_id && ack.uuid == uuid)
-        })
+    /// When the end of this task is being written already, an update about it has nothing to add: it is acknowledged
+    /// with the others. Says whether that is so.
+    pub fn join(&mut self, id: &str, ack: Option<&Ack>) -> bool {
+        let of_task = self.open.values_mut().find_map(|(_, then)| match then {
+            Then::Acknowledge { task_id, acks } if task_id == id => Some(acks),
+            Then::DecideEnded { end, acks } if end.task.id == id => Some(acks),
+            _ => None,
+        });
+        let Some(acks) = of_task else { return false };
+        if let Some(ack) = ack.filter(|ack| !acks.contains(ack)) {
+            acks.push(ack.clone());
+        }
+        true
     }
 
     /// Whether it is being found out if this stranger has the pod.
     pub fn judging(&self, id: &str) -> bool {
         self.open.values().any(|(_, then)| matches!(then, Then::JudgeRival { task_id, .. } if task_id == id))
-    }
-
-    /// Whether the end of this task is being decided.
-    pub fn deciding(&self, task_id: &str) -> bool {
-        self.open.values().any(|(_, then)| matches!(then, Then::DecideEnded { end, .. } if end.task.id == task_id))
     }
 
     /// Whether the end of a task of this pod is being decided.

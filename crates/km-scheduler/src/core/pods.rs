@@ -182,13 +182,13 @@ impl Core {
         }
         match then {
             Then::Nothing => {}
-            Then::Acknowledge(ack) => out.extend(ack.map(super::effects::Ack::action)),
-            Then::DecideEnded { end, ack } => {
+            Then::Acknowledge { acks, .. } => out.extend(acks.into_iter().map(super::effects::Ack::action)),
+            Then::DecideEnded { end, acks } => {
                 let pod = match reply {
                     ApiReply::Pod(pod) => pod,
                     _ => None,
                 };
-                self.decide_ended(now, *end, ack, pod, out);
+                self.decide_ended(now, *end, acks, pod, out);
             }
             Then::JudgeRival { task_id, agent_id, pod } => {
                 let current = match &reply {

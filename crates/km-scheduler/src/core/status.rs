@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use k8s_openapi::api::core::v1::Pod;
 use km_kube::{keys, pod};
 use km_mesos_proto::v1::{TaskState, TaskStatus, task_status::Source};
-use km_podtask::{PodKey, State, Task};
+use km_podtask::{State, Task};
 
 use super::{
     Action, Core, EventKind, Timing,
@@ -35,7 +35,7 @@ impl Core {
         }
         let id = status.task_id.value.as_str();
         let ack = acknowledgement(status);
-        if ack.as_ref().is_some_and(|ack| self.effects.awaits(id, &ack.uuid)) || self.effects.deciding(id) {
+        if self.effects.join(id, ack.as_ref()) {
             return;
         }
         let Ok(state) = TaskState::try_from(status.state) else {
@@ -115,24 +115,19 @@ impl Core {
             Ending::Lost => None,
         };
         let end = Ended { task, phase, message: message.to_owned() };
-        let then = Then::DecideEnded { end: Box::new(end), ack };
+        let acks = ack.into_iter().collect();
+        let then = Then::DecideEnded { end: Box::new(end), acks };
         self.effects.start(then, out, |op| Action::FetchPod { op, pod, uid });
     }
 
-    fn delete_lost(
-        &mut self,
-        pod: PodKey,
-        uid: String,
-        message: &str,
-        wanted: bool,
-        ack: Option<Ack>,
-        out: &mut Vec<Action>,
-    ) {
-        if !wanted {
+    fn delete_lost(&mut self, task: Task, message: &str, acks: Vec<Ack>, out: &mut Vec<Action>) {
+        let (pod, uid) = (task.pod, task.pod_uid);
+        if !task.flags.deleted {
             let message = if message.is_empty() { "Mesos lost the task of the pod" } else { message }.to_owned();
             out.push(Action::EmitEvent { pod: pod.clone(), uid: uid.clone(), kind: EventKind::TaskLost, message });
         }
-        self.effects.start(Then::Acknowledge(ack), out, |op| Action::DeletePod { op, pod, uid });
+        let then = Then::Acknowledge { task_id: task.id, acks };
+        self.effects.start(then, out, |op| Action::DeletePod { op, pod, uid });
     }
 
     /// A task ended: `current` is its pod as the API server has it (none: it is deleted).
@@ -140,24 +135,24 @@ impl Core {
         &mut self,
         now: Duration,
         end: Ended,
-        ack: Option<Ack>,
+        acks: Vec<Ack>,
         current: Option<Arc<Pod>>,
         out: &mut Vec<Action>,
     ) {
         let Ended { task, phase, message } = end;
-        let done = |out: &mut Vec<Action>| out.extend(ack.clone().map(Ack::action));
+        let done = |out: &mut Vec<Action>| out.extend(acks.clone().into_iter().map(Ack::action));
         let Some(current) = current.filter(|pod| uid(pod) == task.pod_uid && !pod::is_terminal(pod)) else {
             done(out);
             return;
         };
         if is_bound(&current, &task.id) {
-            let (pod, uid) = (task.pod, task.pod_uid);
             match phase {
                 Some(phase) => {
-                    let then = Then::Acknowledge(ack);
+                    let (pod, uid) = (task.pod, task.pod_uid);
+                    let then = Then::Acknowledge { task_id: task.id, acks };
                     self.effects.start(then, out, |op| Action::EndPod { op, pod, uid, phase, message });
                 }
-                None => self.delete_lost(pod, uid, &message, task.flags.deleted, ack, out),
+                None => self.delete_lost(task, &message, acks, out),
             }
             return;
         }

@@ -6,20 +6,23 @@ use std::{
 };
 
 use anyhow::Context;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use km_mesos_client::{
     ClientError, Credentials, Encoding, MasterAddress, OperatorClient, SchedulerClient,
     scheduler::{EventStream, Options, Session, connect},
 };
-use km_mesos_proto::v1::{self, master::response, scheduler::event};
-use tokio::sync::mpsc;
+use km_mesos_proto::v1::{
+    self,
+    scheduler::{call as calls, event},
+};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    events::{call, translate},
-    identity::{Identity, jitter},
+use super::identity::{Identity, jitter};
+use crate::{
+    core::{Action, CallOutcome, Event},
+    wire::{call, seen, translate},
 };
-use crate::core::{Action, AgentSeen, CallOutcome, Event};
 
 /// How often the operator API is asked for the agents.
 const AGENTS_INTERVAL: Duration = Duration::from_secs(5);
@@ -30,6 +33,8 @@ pub struct Link {
     client: SchedulerClient,
     master: MasterAddress,
     session: Arc<Mutex<Option<Session>>>,
+    /// Told when a call failed: master and scheduler may disagree on the offers, so the subscription is renewed.
+    broken: Arc<Notify>,
 }
 
 impl Link {
@@ -37,7 +42,7 @@ impl Link {
         let mut options = Options::new(master.clone());
         options.credentials = credentials.cloned();
         let client = connect(options).context("--mesos-master")?;
-        Ok(Self { client, master, session: Arc::default() })
+        Ok(Self { client, master, session: Arc::default(), broken: Arc::default() })
     }
 
     /// Sends a call in the present subscription and says what is known of its outcome.
@@ -49,6 +54,9 @@ impl Link {
             Ok(()) => CallOutcome::Accepted,
             Err(error) => {
                 tracing::warn!(call = kind.as_str_name(), %error, "call failed");
+                if kind != calls::Type::Acknowledge {
+                    self.broken.notify_one();
+                }
                 if error.may_have_had_effect() { CallOutcome::InDoubt } else { CallOutcome::Refused }
             }
         }
@@ -121,6 +129,8 @@ async fn follow(
         tracing::warn!(%error, "the framework id can't be stored yet");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
+    // A failure of the subscription before is none of this one.
+    let _stale = link.broken.notified().now_or_never();
     *link.lock() = Some(session);
     if events.send(Event::Subscribed { framework_id: id }).await.is_err() {
         return End::Broken;
@@ -128,6 +138,7 @@ async fn follow(
     tokio::select! {
         end = pump(&mut stream, events) => end,
         () = watch_agents(operator, events) => End::Broken,
+        () = link.broken.notified() => End::Broken,
     }
 }
 
@@ -171,18 +182,6 @@ async fn watch_agents(operator: &OperatorClient, events: &mpsc::Sender<Event>) {
         }
         tokio::time::sleep(AGENTS_INTERVAL).await;
     }
-}
-
-fn seen(agent: response::get_agents::Agent) -> Option<AgentSeen> {
-    let info = agent.agent_info;
-    let total = agent.total_resources;
-    Some(AgentSeen {
-        id: info.id?.value,
-        hostname: info.hostname,
-        attributes: info.attributes,
-        resources: if total.is_empty() { info.resources } else { total },
-        active: agent.active,
-    })
 }
 
 async fn forget(identity: &Identity, events: &mpsc::Sender<Event>) -> anyhow::Result<()> {

@@ -1,14 +1,15 @@
-//! Mesos events in, Mesos calls out: translations between the wire and the core.
+//! Mesos events in, Mesos calls out: translations between the wire and the core. No IO.
 
 use std::time::Duration;
 
 use km_mesos_proto::v1::{
     self, Filters,
+    master::response,
     offer::{Operation, operation},
     scheduler::{Call, Event as Wire, call, event},
 };
 
-use crate::core::{Action, Event};
+use crate::core::{Action, AgentSeen, Event};
 
 /// What an event of the stream means; none for heartbeats and what we don't use.
 pub fn translate(wire: Wire) -> Option<Event> {
@@ -83,4 +84,17 @@ pub fn call(action: Action) -> Option<Call> {
 
 fn filters(refuse: Duration) -> Filters {
     Filters { refuse_seconds: Some(refuse.as_secs_f64()) }
+}
+
+/// An agent as the operator API lists it; none when it has no id.
+pub fn seen(agent: response::get_agents::Agent) -> Option<AgentSeen> {
+    let info = agent.agent_info;
+    let total = agent.total_resources;
+    Some(AgentSeen {
+        id: info.id?.value,
+        hostname: info.hostname,
+        attributes: info.attributes,
+        resources: if total.is_empty() { info.resources } else { total },
+        active: agent.active,
+    })
 }
