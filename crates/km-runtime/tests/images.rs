@@ -132,7 +132,7 @@ fn archives_of_all_kinds_bring_the_same_image() {
         assert_eq!(store.load(&path).unwrap(), [reference]);
         let info = store.get(reference).unwrap().unwrap();
         assert_eq!((info.id.as_str(), info.user.as_str(), info.size), (image.id().as_str(), "web", 11));
-        assert_eq!(store.list().unwrap(), [info.clone()]);
+        assert_eq!(store.list().unwrap(), std::slice::from_ref(&info));
         assert_eq!(store.get(&image.id()).unwrap(), Some(info));
         assert_eq!(entries(&root.join("tmp")), 0);
     }
