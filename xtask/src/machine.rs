@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{answers, run};
 
 /// A file that a package brings, and the package.
-const NEEDED: [(&str, &str); 8] = [
+const NEEDED: [(&str, &str); 7] = [
     ("/usr/sbin/nft", "nftables"),
     ("/bin/busybox", "busybox-static"),
     ("/usr/bin/docker-registry", "docker-registry"),
@@ -15,17 +15,19 @@ const NEEDED: [(&str, &str); 8] = [
     ("/usr/bin/unzip", "unzip"),
     ("/usr/bin/g++", "g++"),
     ("/usr/bin/ld", "binutils"),
-    ("/usr/bin/python3", "python3-pip"),
 ];
 
 /// Installs the Debian packages that are missing.
 pub fn prepare() -> Result<()> {
-    let missing: Vec<&str> =
+    let mut missing: Vec<&str> =
         NEEDED.iter().filter(|(file, _)| !Path::new(file).exists()).map(|(_, package)| *package).collect();
+    if !answers("python3", &["-m", "pip", "--version"]) {
+        missing.push("python3-pip");
+    }
     if missing.is_empty() {
         return Ok(());
     }
-    if !answers("apt-get", "--version") {
+    if !answers("apt-get", &["--version"]) {
         bail!("the tests need these Debian packages, and there is no apt-get here: {}", missing.join(" "));
     }
     eprintln!("installing Debian packages that the tests need: {}", missing.join(" "));

@@ -22,9 +22,9 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Whether a program answers to `--version` or the like; its output is dropped.
-pub fn answers(program: &str, argument: &str) -> bool {
-    let status = Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
+/// Whether a program is there and answers, e.g. to `--version`; its output is dropped.
+pub fn answers(program: &str, arguments: &[&str]) -> bool {
+    let status = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 

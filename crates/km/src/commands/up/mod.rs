@@ -60,6 +60,10 @@ pub struct Flags {
 }
 
 pub async fn run(flags: Flags) -> Result<(), Failed> {
+    if flags.runtime == "cri" {
+        let missing = anyhow!("--runtime=cri is not there yet");
+        return Err(Failed::new(Exit::Usage, missing).way_out("--runtime=oci is the embedded runtime"));
+    }
     let progress = Progress::new();
     let layout = flags.data.layout();
     check_machine(&progress).await?;
