@@ -174,15 +174,22 @@ impl Player {
         self.parts.stop(part).await
     }
 
-    /// Starts it again, and waits until the master leads.
+    /// Starts it again, and waits until the master leads and has recovered.
     pub async fn start(&self, part: &str) -> Result<()> {
         self.parts.start(part).await?;
         let wait = async {
-            while !self.state("/state").await.is_ok_and(|state| state["elected_time"].is_number()) {
+            while !self.takes_calls().await {
                 tokio::time::sleep(POLL).await;
             }
         };
         tokio::time::timeout(DEADLINE, wait).await.context("the master does not lead")
+    }
+
+    /// Whether the master is past its recovery: it finds fault with a wrong call then, and answers 503 before.
+    async fn takes_calls(&self) -> bool {
+        let leads = self.state("/state").await.is_ok_and(|state| state["elected_time"].is_number());
+        let wrong = self.send("POST", SCHEDULER, &[("Content-Type", "application/json")], "{}").await;
+        leads && wrong.is_ok_and(|answer| answer.status() == 400)
     }
 
     /// Waits for a few passes of the allocator.
