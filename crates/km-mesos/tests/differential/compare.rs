@@ -29,41 +29,27 @@ macro_rules! scripts {
 pub(crate) use scripts;
 
 /// Starts both clusters, plays all, and panics with every difference found.
-///
-/// A difference counts when a second pair of clusters shows it again: both are real processes with timers of their own, and
-/// on a busy machine these may cross once. A difference of behaviour comes every time.
 pub async fn compare(setup: &Setup, scripts: &[&[Script]]) {
     // A second installation in this process is refused, and does no harm.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let only = std::env::var("KM_TEST_SCRIPT").ok();
-    let wanted = |script: &&Script| only.as_ref().is_none_or(|only| script.name.contains(only.as_str()));
-    let scripts: Vec<&Script> = scripts.iter().copied().flatten().filter(wanted).collect();
-    let doubtful: Vec<&Script> = differing(setup, &scripts).await.into_iter().map(|(script, _)| script).collect();
-    if doubtful.is_empty() {
-        return;
-    }
-    let mut report = String::new();
-    for (script, difference) in differing(setup, &doubtful).await {
-        let _ = write!(report, "\n== {} ==\n{difference}", script.name);
-    }
-    assert!(report.is_empty(), "'-' is Apache Mesos, '+' the embedded one{report}");
-}
-
-/// Plays scripts on a fresh pair of clusters; answers those that were answered differently.
-async fn differing<'a>(setup: &Setup, scripts: &[&'a Script]) -> Vec<(&'a Script, String)> {
     let (real, embedded) = clusters(setup).await.unwrap_or_else(|error| panic!("{error:#}"));
-    let mut found = Vec::new();
-    for script in scripts {
+    let only = std::env::var("KM_TEST_SCRIPT").ok();
+    let mut report = String::new();
+    for script in scripts.iter().copied().flatten() {
+        if only.as_ref().is_some_and(|only| !script.name.contains(only.as_str())) {
+            continue;
+        }
         let (expected, got) = tokio::join!(record(&real, script), record(&embedded, script));
         if let Some(difference) = difference(&expected, &got) {
-            println!("\n== {} ==\n{difference}", script.name);
-            found.push((*script, difference));
+            let part = format!("\n== {} ==\n{difference}", script.name);
+            println!("{part}");
+            let _ = write!(report, "{part}");
         }
     }
     for ended in [real.end().await, embedded.end().await] {
         ended.unwrap_or_else(|error| panic!("{error:#}"));
     }
-    found
+    assert!(report.is_empty(), "'-' is Apache Mesos, '+' the embedded one{report}");
 }
 
 async fn clusters(setup: &Setup) -> Result<(Cluster, Cluster)> {
