@@ -28,8 +28,12 @@ macro_rules! scripts {
 }
 pub(crate) use scripts;
 
+/// One pair of clusters at a time: several on few cores would delay each other's timers.
+static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// Starts both clusters, plays all, and panics with every difference found.
 pub async fn compare(setup: &Setup, scripts: &[&[Script]]) {
+    let _turn = ONE_AT_A_TIME.lock().await;
     // A second installation in this process is refused, and does no harm.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (real, embedded) = clusters(setup).await.unwrap_or_else(|error| panic!("{error:#}"));
