@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::root;
+use crate::{original_map, shell::root};
 
 /// A crate may use crates of lower floors only; see ARCHITECTURE.md.
 const FLOORS: [(&str, u8); 21] = [
@@ -60,6 +60,7 @@ pub fn run() -> Result<()> {
     sources(&mut problems)?;
     dependencies(&mut problems)?;
     links(&mut problems)?;
+    original_map::check(&mut problems)?;
     for problem in &problems {
         eprintln!("tidy: {problem}");
     }
