@@ -32,9 +32,15 @@ pub fn run(flags: &Flags) -> Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root()).env("KM_TEST_KUBECTL", kubectl).env("KM_TEST_MESOS", mesos);
     cargo.env("KM_TEST_REAL_MESOS", peers::real_mesos()).env("KM_TEST_PYMESOS", peers::pymesos()?);
-    cargo.args(["test", "--workspace", "--no-fail-fast", "--features", "km/e2e,km-mesos/differential"]);
+    cargo.args([
+        "test",
+        "--workspace",
+        "--no-fail-fast",
+        "--features",
+        "km/e2e,km-mesos/differential,km-scheduler/peers",
+    ]);
     if flags.peer == Some(Peer::Mesos) {
-        cargo.args(["--test", "peer_mesos", "--test", "differential"]);
+        cargo.args(["--test", "peer_mesos", "--test", "differential", "--test", "embedded_example"]);
     }
     cargo.arg("--").args(&flags.filter);
     shell::run(&mut cargo)

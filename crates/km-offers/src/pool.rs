@@ -15,7 +15,7 @@ use crate::{
 /// How long things are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// A live offer that nobody took for so long is declined (original: 5 s).
+    /// A live offer that nobody took for so long is declined (original: 5 s). [`Duration::MAX`] keeps it for ever.
     pub ttl: Duration,
     /// An ended offer is remembered for so long (original: 2 min).
     pub linger: Duration,
@@ -123,7 +123,12 @@ impl Pool {
 
     /// When the pool next needs a `Tick`.
     pub fn next_deadline(&self) -> Option<Duration> {
-        let expiry = self.live.values().filter(|held| !held.acquired).map(|held| held.since + self.settings.ttl).min();
+        let expiry = self
+            .live
+            .values()
+            .filter(|held| !held.acquired)
+            .map(|held| held.since.saturating_add(self.settings.ttl))
+            .min();
         let linger = self.linger_until.front().map(|(until, _)| *until);
         expiry.into_iter().chain(linger).min()
     }
@@ -175,7 +180,7 @@ impl Pool {
             }
         }
         self.lingering.insert(id.to_owned());
-        self.linger_until.push_back((now + self.settings.linger, id.to_owned()));
+        self.linger_until.push_back((now.saturating_add(self.settings.linger), id.to_owned()));
         actions.push(Action::Ended { offer: held.offer.id, hostname: held.offer.hostname, end });
     }
 
@@ -186,7 +191,7 @@ impl Pool {
         let expired: Vec<v1::OfferId> = self
             .live
             .values()
-            .filter(|held| !held.acquired && held.since + self.settings.ttl <= now)
+            .filter(|held| !held.acquired && held.since.saturating_add(self.settings.ttl) <= now)
             .map(|held| held.offer.id.clone())
             .collect();
         self.decline(now, expired, DeclineReason::Expired, actions);

@@ -139,11 +139,16 @@ fn take_ports(offered: &mut Vec<v1::Resource>, entries: &[PortEntry]) -> Vec<v1:
         for port in &mine {
             ranges.range = ranges.range.iter().flat_map(|range| without(*range, *port)).collect();
         }
-        let own = mine.iter().map(|port| v1::value::Range { begin: *port, end: *port }).collect();
-        taken.push(v1::Resource { ranges: Some(v1::value::Ranges { range: own }), ..resource.clone() });
+        taken.push(v1::Resource { ranges: Some(new_ranges(&mine)), ..resource.clone() });
     }
     offered.retain(|resource| resource.ranges.as_ref().is_none_or(|ranges| !ranges.range.is_empty()));
     taken
+}
+
+/// One range for each port, in the given order, repeated ones included.
+pub fn new_ranges(ports: &[u64]) -> v1::value::Ranges {
+    let range = ports.iter().map(|port| v1::value::Range { begin: *port, end: *port }).collect();
+    v1::value::Ranges { range }
 }
 
 /// A range without one port.
