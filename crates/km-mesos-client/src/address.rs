@@ -1,6 +1,8 @@
-//! Where masters are: one `host:port`, several, or a file that names them.
+//! Where masters are: one `host:port`, several, a ZooKeeper that knows the leader, or a file that names any of these.
 
 use std::{fmt, path::PathBuf, str::FromStr};
+
+use crate::zookeeper::Ensemble;
 
 /// Masters listen there unless told otherwise.
 pub const DEFAULT_MASTER_PORT: u16 = 5050;
@@ -19,7 +21,11 @@ pub struct Authority {
 pub enum MasterAddress {
     /// These, to be tried in turn.
     List(Vec<Authority>),
-    /// A file that holds an address list; read again at each attempt.
+    /// As [`Self::List`], and the address says that they speak https.
+    Https(Vec<Authority>),
+    /// A ZooKeeper, which knows the leader.
+    ZooKeeper(Ensemble),
+    /// A file that holds an address of the other kinds; read again at each attempt.
     File(PathBuf),
 }
 
@@ -27,6 +33,12 @@ pub enum MasterAddress {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AddressError(String);
+
+impl AddressError {
+    pub(crate) fn new(reason: String) -> Self {
+        Self(reason)
+    }
+}
 
 impl Authority {
     /// Reads `host`, `host:port` or `[ipv6]:port`.
@@ -72,13 +84,12 @@ impl fmt::Display for Authority {
 impl FromStr for MasterAddress {
     type Err = AddressError;
 
-    /// Reads `host:port`, `http://host:port`, a comma-separated list of these, or `file:///path`.
+    /// Reads `host:port`, `http://host:port`, `https://host:port`, a comma-separated list of these,
+    /// `zk://host:port/path`, or `file:///path`.
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let text = text.trim();
         if text.starts_with("zk://") {
-            return Err(AddressError(format!(
-                "'{text}': finding the master by ZooKeeper is not supported yet, name the masters as 'host:port,host:port'"
-            )));
+            return text.parse().map(Self::ZooKeeper);
         }
         if let Some(path) = text.strip_prefix("file://") {
             return match path.starts_with('/') {
@@ -88,26 +99,48 @@ impl FromStr for MasterAddress {
                 }
             };
         }
-        text.split(',').map(parse_master).collect::<Result<_, _>>().map(Self::List)
+        let masters = text.split(',').map(parse_master).collect::<Result<Vec<_>, _>>()?;
+        let says = |scheme| masters.iter().any(|(said, _)| *said == Some(scheme));
+        let secure = says(Scheme::Https);
+        if secure && says(Scheme::Http) {
+            return Err(AddressError(format!("'{text}' mixes http and https, expected one for all masters")));
+        }
+        let masters = masters.into_iter().map(|(_, authority)| authority).collect();
+        Ok(if secure { Self::Https(masters) } else { Self::List(masters) })
     }
 }
 
 impl fmt::Display for MasterAddress {
+    /// Without a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |prefix: &str, masters: &[Authority]| {
+            masters.iter().map(|master| format!("{prefix}{master}")).collect::<Vec<_>>().join(",")
+        };
         match self {
-            Self::List(masters) => f.write_str(&masters.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
+            Self::List(masters) => f.write_str(&list("", masters)),
+            Self::Https(masters) => f.write_str(&list("https://", masters)),
+            Self::ZooKeeper(ensemble) => ensemble.fmt(f),
             Self::File(path) => write!(f, "file://{}", path.display()),
         }
     }
 }
 
-fn parse_master(text: &str) -> Result<Authority, AddressError> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scheme {
+    Http,
+    Https,
+}
+
+fn parse_master(text: &str) -> Result<(Option<Scheme>, Authority), AddressError> {
     let text = text.trim();
-    if text.starts_with("https://") {
-        return Err(AddressError(format!("'{text}': https to the master is not supported yet, use http")));
+    let schemes = [("http://", Scheme::Http), ("https://", Scheme::Https)];
+    let said = schemes.into_iter().find_map(|(prefix, scheme)| Some((scheme, text.strip_prefix(prefix)?)));
+    if said.is_none() && text.contains("://") {
+        let known = "'host:port', http://, https://, zk:// or file://";
+        return Err(AddressError(format!("'{text}' has an unknown scheme, expected {known}")));
     }
-    let authority = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
-    Authority::parse(authority, DEFAULT_MASTER_PORT)
+    let (scheme, rest) = said.map_or((None, text), |(scheme, rest)| (Some(scheme), rest));
+    Ok((scheme, Authority::parse(rest.trim_end_matches('/'), DEFAULT_MASTER_PORT)?))
 }
 
 #[cfg(test)]
@@ -123,6 +156,9 @@ mod tests {
             ("a:1, http://b:2 ,c", "a:1,b:2,c:5050"),
             ("[::1]:7", "[::1]:7"),
             ("[::1]", "[::1]:5050"),
+            ("https://m:1/", "https://m:1"),
+            ("https://a:1,b", "https://a:1,https://b:5050"),
+            ("zk://u:p@z/mesos", "zk://z:2181/mesos"),
             ("file:///etc/masters", "file:///etc/masters"),
         ];
         for (text, shown) in cases {
@@ -137,8 +173,9 @@ mod tests {
     #[test]
     fn what_is_no_address_is_explained() {
         let cases = [
-            ("zk://z:2181/mesos", "not supported yet"),
-            ("https://m:1", "https to the master is not supported yet"),
+            ("zk://z:2181", "the path below which masters stand"),
+            ("https://a:1,http://b:2", "mixes http and https"),
+            ("ftp://m:1", "has an unknown scheme"),
             ("", "has no valid host"),
             ("a:1,,b:2", "has no valid host"),
             ("m:port", "has no valid port"),

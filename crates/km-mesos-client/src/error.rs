@@ -20,6 +20,9 @@ pub enum ClientError {
         /// The system's words.
         reason: String,
     },
+    /// ZooKeeper names no leading master.
+    #[error("no master leads: {0}")]
+    NoLeader(String),
     /// The executor's environment is unusable.
     #[error("bad executor environment: {0}")]
     Environment(#[from] EnvironmentError),

@@ -52,7 +52,7 @@ impl ExecutorClient {
     /// # Errors
     /// The token can't be sent.
     pub fn new(environment: Environment, encoding: Encoding) -> Result<Self, ClientError> {
-        let http = Http::new(environment.token.as_ref().map(|token| format!("Bearer {token}")))?;
+        let http = Http::new(environment.token.as_ref().map(|token| format!("Bearer {token}")), None)?;
         Ok(Self { inner: Arc::new(Inner { environment, encoding, http }) })
     }
 

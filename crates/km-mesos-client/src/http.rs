@@ -10,13 +10,12 @@ use reqwest::{
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::{Authority, ClientError, Encoding, backoff::Backoff, redirect};
+use crate::{Authority, ClientError, Encoding, Tls, backoff::Backoff, redirect, tls};
 
 /// Names the subscription that a scheduler's call belongs to.
 pub(crate) const STREAM_ID: HeaderName = HeaderName::from_static("mesos-stream-id");
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const MAX_REDIRECTS: usize = 5;
 /// Error texts are sentences; more than this isn't one.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 
@@ -46,6 +45,7 @@ impl Credentials {
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
     client: reqwest::Client,
+    scheme: &'static str,
     authorization: Option<HeaderValue>,
 }
 
@@ -67,15 +67,19 @@ pub(crate) struct Patience {
 }
 
 impl Http {
-    /// `authorization` is the whole value of the header.
-    pub fn new(authorization: Option<String>) -> Result<Self, ClientError> {
+    /// `authorization` is the whole value of the header. With `tls`, https is spoken, and nothing else.
+    pub fn new(authorization: Option<String>, tls: Option<&Tls>) -> Result<Self, ClientError> {
         let setup = |reason: String| ClientError::Setup(reason);
         let mut header = authorization.map(HeaderValue::try_from).transpose().map_err(|e| setup(e.to_string()))?;
         if let Some(value) = &mut header {
             value.set_sensitive(true);
         }
+        let (scheme, config) = match tls {
+            Some(tls) => ("https", tls.config()),
+            None => ("http", tls::none().map_err(|error| setup(error.to_string()))?),
+        };
         let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(no_tls()?)
+            .tls_backend_preconfigured(config)
             .http1_only()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -83,18 +87,22 @@ impl Http {
             .tcp_keepalive(Duration::from_secs(15))
             .build()
             .map_err(|error| setup(describe(&error)))?;
-        Ok(Self { client, authorization: header })
+        Ok(Self { client, scheme, authorization: header })
     }
 
     /// Posts to `server`, or where it redirects to. The answer is a success; its body is still to be read.
     pub async fn post(&self, server: &Authority, post: &Post) -> Result<(Authority, Response), ClientError> {
-        let mut server = server.clone();
-        for _ in 0..=MAX_REDIRECTS {
+        let mut asked = vec![server.clone()];
+        loop {
+            let server = asked[asked.len() - 1].clone();
             let response = self.request(&server, post).send().await.map_err(|error| failure(&server, &error))?;
             match response.status() {
                 status if status.is_success() => return Ok((server, response)),
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => {
-                    server = redirected(&server, &response)?;
+                    let next = redirected(&server, &response)?;
+                    redirect::check(&asked, &next)
+                        .map_err(|reason| ClientError::Redirect { server: server.clone(), reason })?;
+                    asked.push(next);
                 }
                 status => {
                     let body = error_body(response).await;
@@ -102,13 +110,12 @@ impl Http {
                 }
             }
         }
-        Err(ClientError::Redirect { server, reason: format!("more than {MAX_REDIRECTS} redirects") })
     }
 
     fn request(&self, server: &Authority, post: &Post) -> reqwest::RequestBuilder {
         let mut request = self
             .client
-            .post(format!("http://{server}{}", post.path))
+            .post(format!("{}://{server}{}", self.scheme, post.path))
             .header(CONTENT_TYPE, post.encoding.content_type())
             .header(ACCEPT, post.encoding.content_type())
             .body(post.body.clone());
@@ -157,7 +164,8 @@ where
 fn is_worth_repeating(error: &ClientError, repeatable: bool) -> bool {
     match error {
         // Not arrived, or arrived where nobody leads yet.
-        ClientError::Connect { .. } | ClientError::Redirect { .. } | ClientError::AddressFile { .. } => true,
+        ClientError::Connect { .. } | ClientError::Redirect { .. } => true,
+        ClientError::AddressFile { .. } | ClientError::NoLeader(_) => true,
         // A starting master or agent answers 404 until its routes are there, then 503 until it has recovered: both say
         // that nothing was done. Of the others nobody knows whether the call had its effect.
         ClientError::Status { status: 404 | 503, .. } => true,
@@ -200,15 +208,6 @@ pub(crate) fn failure(server: &Authority, error: &reqwest::Error) -> ClientError
 fn describe(error: &reqwest::Error) -> String {
     let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
-/// Only http is spoken; an empty trust store spares reading the system's at each start.
-fn no_tls() -> Result<rustls::ClientConfig, ClientError> {
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| ClientError::Setup(error.to_string()))?;
-    Ok(config.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
 }
 
 #[cfg(test)]

@@ -5,10 +5,9 @@ use std::time::Duration;
 use km_mesos_proto::v1::master::{Call, Response, call, response};
 
 use crate::{
-    ClientError, Encoding, MasterAddress,
+    ClientError, Encoding, Masters,
     http::{Credentials, Http, Patience, Post, failure, persist},
     repeat,
-    scheduler::candidates,
 };
 
 const PATH: &str = "/api/v1";
@@ -16,7 +15,7 @@ const PATH: &str = "/api/v1";
 /// Asks and tells the leading master.
 #[derive(Clone, Debug)]
 pub struct OperatorClient {
-    master: MasterAddress,
+    masters: Masters,
     encoding: Encoding,
     deadline: Duration,
     http: Http,
@@ -28,13 +27,14 @@ impl OperatorClient {
     /// # Errors
     /// The credentials can't be sent.
     pub fn new(
-        master: MasterAddress,
+        masters: impl Into<Masters>,
         encoding: Encoding,
         credentials: Option<&Credentials>,
         deadline: Duration,
     ) -> Result<Self, ClientError> {
-        let http = Http::new(credentials.map(Credentials::authorization))?;
-        Ok(Self { master, encoding, deadline, http })
+        let masters = masters.into();
+        let http = Http::new(credentials.map(Credentials::authorization), masters.tls())?;
+        Ok(Self { masters, encoding, deadline, http })
     }
 
     /// Sends a call. Calls that change something are answered by an empty response.
@@ -71,7 +71,7 @@ impl OperatorClient {
     }
 
     async fn call_once(&self, post: &Post, number: usize) -> Result<Response, ClientError> {
-        let masters = candidates(&self.master).await?;
+        let masters = self.masters.candidates().await?;
         let (master, response) = self.http.post(&masters[number % masters.len()], post).await?;
         let body = response.bytes().await.map_err(|error| failure(&master, &error))?;
         if body.is_empty() { Ok(Response::default()) } else { self.encoding.decode(&body) }

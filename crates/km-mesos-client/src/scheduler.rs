@@ -9,7 +9,7 @@ use km_mesos_proto::v1::{
 use reqwest::header::HeaderValue;
 
 use crate::{
-    Authority, ClientError, Encoding, MasterAddress,
+    Authority, ClientError, Encoding, Masters,
     http::{Credentials, Http, Patience, Post, STREAM_ID, persist},
     repeat, stream,
 };
@@ -25,7 +25,7 @@ pub type EventStream = stream::EventStream<Event>;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where to look for it.
-    pub master: MasterAddress,
+    pub masters: Masters,
     /// How to write messages.
     pub encoding: Encoding,
     /// Who we are, if the master asks.
@@ -42,9 +42,9 @@ pub struct Options {
 
 impl Options {
     /// The defaults.
-    pub fn new(master: MasterAddress) -> Self {
+    pub fn new(masters: impl Into<Masters>) -> Self {
         Self {
-            master,
+            masters: masters.into(),
             encoding: Encoding::default(),
             credentials: None,
             subscribe_deadline: Duration::from_secs(60),
@@ -67,7 +67,7 @@ pub struct SchedulerClient {
 /// # Errors
 /// The credentials can't be sent.
 pub fn connect(options: Options) -> Result<SchedulerClient, ClientError> {
-    let http = Http::new(options.credentials.as_ref().map(Credentials::authorization))?;
+    let http = Http::new(options.credentials.as_ref().map(Credentials::authorization), options.masters.tls())?;
     Ok(SchedulerClient { options, http })
 }
 
@@ -97,9 +97,10 @@ impl SchedulerClient {
     }
 
     async fn subscribe_once(&self, post: &Post, number: usize) -> Result<(Session, EventStream), ClientError> {
-        let masters = candidates(&self.options.master).await?;
+        let masters = self.options.masters.candidates().await?;
         // There is at least one: an empty text is no address.
-        let (master, response) = self.http.post(&masters[number % masters.len()], post).await?;
+        let via = &masters[number % masters.len()];
+        let (master, response) = self.http.post(via, post).await?;
         let stream_id = response.headers().get(STREAM_ID).cloned();
         let mut reader = stream::Reader::new(master.clone(), response, self.options.encoding, self.options.max_event)?;
         let first: Event = reader.next().await?;
@@ -113,7 +114,10 @@ impl SchedulerClient {
         };
         reader.expect_heartbeats(heartbeat(subscribed));
         let framework_id = subscribed.framework_id.clone();
-        let session = Session { inner: Arc::new(Inner { client: self.clone(), master, stream_id, framework_id }) };
+        let master_version = subscribed.master_info.as_ref().and_then(|info| info.version.clone());
+        let (client, via) = (self.clone(), via.clone());
+        let inner = Inner { client, via, master, master_version, stream_id, framework_id };
+        let session = Session { inner: Arc::new(inner) };
         Ok((session, reader.into_stream(Some(first))))
     }
 
@@ -132,7 +136,10 @@ pub struct Session {
 #[derive(Debug)]
 struct Inner {
     client: SchedulerClient,
+    /// The master that was asked, which may have sent us on.
+    via: Authority,
     master: Authority,
+    master_version: Option<String>,
     stream_id: Option<HeaderValue>,
     framework_id: v1::FrameworkId,
 }
@@ -148,6 +155,17 @@ impl Session {
         &self.inner.master
     }
 
+    /// The leading master's version, such as `1.11.0`, if it says.
+    pub fn master_version(&self) -> Option<&str> {
+        self.inner.master_version.as_deref()
+    }
+
+    /// Ends once ZooKeeper names another leading master: then this subscription is worth nothing, whether or not the
+    /// old one has noticed. Never ends when masters aren't found by ZooKeeper.
+    pub async fn superseded(&self) {
+        self.inner.client.options.masters.leads_no_more(&self.inner.via).await;
+    }
+
     /// `Mesos-Stream-Id`, by which the master tells subscriptions apart.
     pub fn stream_id(&self) -> Option<&str> {
         self.inner.stream_id.as_ref()?.to_str().ok()
@@ -159,7 +177,7 @@ impl Session {
     /// After 400 and 403 the subscription is void: subscribe again. See [`ClientError::may_have_had_effect`] for
     /// whether an ACCEPT that failed can have launched something.
     pub async fn call(&self, mut call: Call) -> Result<(), ClientError> {
-        let Inner { client, master, stream_id, framework_id } = &*self.inner;
+        let Inner { client, master, stream_id, framework_id, .. } = &*self.inner;
         call.framework_id = Some(framework_id.clone());
         let post = client.post(&call, stream_id.clone());
         let patience = Patience {
@@ -178,18 +196,4 @@ impl Session {
 fn heartbeat(subscribed: &event::Subscribed) -> Duration {
     let seconds = subscribed.heartbeat_interval_seconds.filter(|seconds| *seconds > 0.0);
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(DEFAULT_HEARTBEAT)
-}
-
-/// The masters to try.
-pub(crate) async fn candidates(address: &MasterAddress) -> Result<Vec<Authority>, ClientError> {
-    let path = match address {
-        MasterAddress::List(masters) => return Ok(masters.clone()),
-        MasterAddress::File(path) => path,
-    };
-    let unreadable = |reason: String| ClientError::AddressFile { path: path.display().to_string(), reason };
-    let text = tokio::fs::read_to_string(path).await.map_err(|error| unreadable(error.to_string()))?;
-    match text.parse()? {
-        MasterAddress::List(masters) => Ok(masters),
-        MasterAddress::File(_) => Err(unreadable("it names another file, expected 'host:port'".to_owned())),
-    }
 }

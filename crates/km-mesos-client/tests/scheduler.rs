@@ -22,25 +22,16 @@ use km_mesos_proto::v1::{
     self,
     scheduler::{Call, Event, call, event},
 };
-use server::{Server, accepted, authority, ending_stream, json_record, nobody, open_stream, record, redirect, status};
+use server::{
+    Server, accepted, authority, ending_stream, json_record, nobody, open_stream, record, redirect, status, subscribed,
+    willing_master,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
 
 const PROTOBUF: &str = "application/x-protobuf";
-
-fn subscribed(heartbeat: f64) -> Event {
-    Event {
-        r#type: Some(event::Type::Subscribed.into()),
-        subscribed: Some(event::Subscribed {
-            framework_id: "f1".into(),
-            heartbeat_interval_seconds: Some(heartbeat),
-            ..Default::default()
-        }),
-        ..Default::default()
-    }
-}
 
 fn heartbeat() -> Event {
     Event { r#type: Some(event::Type::Heartbeat.into()), ..Default::default() }
@@ -129,14 +120,52 @@ async fn redirects_lead_to_the_leader_and_calls_stay_there() {
 async fn it_waits_for_a_leader_and_tries_all_masters() {
     let master = Server::start(|number, request| match number {
         0 => status(503, "No leader elected"),
-        // One attempt goes in circles: the first request and five redirects.
-        1..7 => redirect(&format!("//{}", request.header("host").unwrap())),
+        // One attempt goes in circles.
+        1 => redirect(&format!("//{}", request.header("host").unwrap())),
         _ => open_stream(PROTOBUF, vec![record(&subscribed(15.0))]),
     })
     .await;
     let masters = MasterAddress::List(vec![nobody().await, master.authority.clone()]);
     connect(options(masters)).unwrap().subscribe(framework(), vec![]).await.unwrap();
-    assert_eq!(master.seen().len(), 8);
+    assert_eq!(master.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn masters_that_send_each_other_the_caller_are_left_alone_until_one_leads() {
+    let leads = Arc::new(AtomicUsize::new(0));
+    let other = Arc::new(std::sync::OnceLock::<String>::new());
+    let first = {
+        let (leads, other) = (leads.clone(), other.clone());
+        Server::start(move |number, _| {
+            // It is elected when it has been asked for the third time.
+            if number < 3 {
+                return redirect(&format!("//{}/api/v1/scheduler", other.get().unwrap()));
+            }
+            leads.fetch_add(1, Ordering::SeqCst);
+            open_stream(PROTOBUF, vec![record(&subscribed(15.0))])
+        })
+        .await
+    };
+    let target = format!("//{}/api/v1/scheduler", first.authority);
+    let second = Server::start(move |_, _| redirect(&target)).await;
+    other.set(second.authority.to_string()).unwrap();
+
+    let (session, _events) = connect(options(first.master())).unwrap().subscribe(framework(), vec![]).await.unwrap();
+    assert_eq!(session.master(), &first.authority);
+    // Each attempt asked each of them once, and then there was a pause.
+    assert_eq!((first.seen().len(), second.seen().len(), leads.load(Ordering::SeqCst)), (4, 3, 1));
+
+    let circle = Server::start(|_, request| redirect(&format!("//{}/x", request.header("host").unwrap()))).await;
+    let options = Options { subscribe_deadline: Duration::from_secs(1), ..options(circle.master()) };
+    let error = connect(options).unwrap().subscribe(framework(), vec![]).await.unwrap_err().to_string();
+    assert!(error.contains("in circles, so no master leads"), "{error}");
+}
+
+#[tokio::test]
+async fn a_session_without_zookeeper_is_never_superseded() {
+    let master = willing_master().await;
+    let (session, _events) = connect(options(master.master())).unwrap().subscribe(framework(), vec![]).await.unwrap();
+    assert!(tokio::time::timeout(Duration::ZERO, session.superseded()).await.is_err());
 }
 
 #[tokio::test]
@@ -145,6 +174,8 @@ async fn the_file_that_names_the_master_is_read_at_each_attempt() {
     let path = directory.path().join("master");
     let master = Server::start(|_, _| open_stream(PROTOBUF, vec![record(&subscribed(15.0))])).await;
     let client = connect(options(MasterAddress::File(path.clone()))).unwrap();
+    // What is wrong may be mended.
+    tokio::fs::write(&path, "zk://nowhere").await.unwrap();
     let subscribing = tokio::spawn(async move { client.subscribe(framework(), vec![]).await });
     tokio::fs::write(&path, format!("{}\n", master.authority)).await.unwrap();
     subscribing.await.unwrap().unwrap();

@@ -1,6 +1,7 @@
 //! The command line of `km scheduler`.
 
 mod duration;
+mod master;
 mod settings;
 
 use std::{net::IpAddr, path::PathBuf, time::Duration};
@@ -23,9 +24,18 @@ pub struct Flags {
     #[arg(long)]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Mesos masters: `host:port`, a comma-separated list, or `file:///path`.
+    /// Mesos masters: `host:port`, a comma-separated list, `zk://host:port,host:port/path`, or `file:///path`.
     #[arg(long, default_value = "localhost:5050")]
     pub mesos_master: String,
+    /// PEM file with the authority that vouches for the masters' certificates. Masters are then spoken to by https.
+    #[arg(long)]
+    pub mesos_tls_ca_file: Option<PathBuf>,
+    /// PEM file with the scheduler's own certificate, if masters ask for one.
+    #[arg(long)]
+    pub mesos_tls_cert_file: Option<PathBuf>,
+    /// PEM file with the private key of that certificate.
+    #[arg(long)]
+    pub mesos_tls_key_file: Option<PathBuf>,
     /// User that executors run as.
     #[arg(long, default_value = "root")]
     pub mesos_user: String,

@@ -7,12 +7,13 @@ mod http;
 mod identity;
 mod master;
 mod metrics;
+mod refusals;
 mod watch;
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use anyhow::Context;
-use km_mesos_client::{Credentials, MasterAddress};
+use km_mesos_client::{Credentials, Masters};
 use km_observe::Started;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::{net::TcpListener, sync::mpsc};
@@ -29,8 +30,8 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
     flags.check()?;
     let kubeconfig = flags.kubeconfig.clone().context("--kubeconfig is missing")?;
     let client = kube_client(&kubeconfig).await?;
-    let master: MasterAddress = flags.mesos_master.parse().context("--mesos-master")?;
-    let credentials = credentials(&flags)?;
+    let masters = flags.masters()?;
+    let credentials = flags.credentials()?;
     let socket = SocketAddr::new(flags.address, flags.port);
     let listener = TcpListener::bind(socket).await.with_context(|| format!("can't listen on {socket}"))?;
     let address = listener.local_addr()?;
@@ -48,7 +49,7 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
                 async move { axum::serve(listener, router).with_graceful_shutdown(ended.cancelled_owned()).await },
             )
         };
-        let result = run(&flags, client, (master, credentials), artifacts, (status, metrics), (events, inbox), &ended);
+        let result = run(&flags, client, (masters, credentials), artifacts, (status, metrics), (events, inbox), &ended);
         let result = result.await;
         ended.cancel();
         serving.await.context("the HTTP server ended abnormally")?.context("the HTTP server failed")?;
@@ -60,7 +61,7 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
 async fn run(
     flags: &Flags,
     client: kube::Client,
-    (master, credentials): (MasterAddress, Option<Credentials>),
+    (masters, credentials): (Masters, Option<Credentials>),
     artifacts: artifacts::Artifacts,
     (status, metrics): (Arc<driver::Status>, metrics::Metrics),
     (events, inbox): (mpsc::Sender<Event>, mpsc::Receiver<Event>),
@@ -71,7 +72,7 @@ async fn run(
         () = stop.cancelled() => return Ok(()),
     };
     let core = Core::new(flags.config(artifacts.executor()), identity.generation());
-    let link = master::Link::new(master, credentials.as_ref())?;
+    let link = master::Link::new(masters, credentials.as_ref())?;
     let api = api::Api::new(client.clone(), Arc::clone(&identity), events.clone());
     let driver = driver::Driver { core, status, metrics, api, link: link.clone(), events: events.clone() };
 
@@ -93,17 +94,4 @@ async fn kube_client(path: &Path) -> anyhow::Result<kube::Client> {
         .await
         .with_context(|| format!("kubeconfig {name} is unusable"))?;
     kube::Client::try_from(config).with_context(|| format!("kubeconfig {name} is unusable"))
-}
-
-fn credentials(flags: &Flags) -> anyhow::Result<Option<Credentials>> {
-    if flags.mesos_authentication_principal.is_empty() {
-        return Ok(None);
-    }
-    let secret = match &flags.mesos_authentication_secret_file {
-        Some(path) => std::fs::read_to_string(path)
-            .with_context(|| format!("--mesos-authentication-secret-file: can't read {}", path.display()))?,
-        None => String::new(),
-    };
-    let principal = flags.mesos_authentication_principal.clone();
-    Ok(Some(Credentials { principal, secret: secret.trim_end_matches(['\r', '\n']).to_owned() }))
 }

@@ -2,108 +2,17 @@
 //!
 //! The executor of these tests is a program that ends at once, so pods are launched but never bound.
 
-use std::{path::Path, time::Duration};
+mod cluster;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, Pod};
-use km_observe::Started;
 use kube::{
-    Api, Client, Config,
+    Api, Client,
     api::{DeleteParams, ListParams, PostParams},
-    config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-struct Cluster {
-    folder: tempfile::TempDir,
-    stop: CancellationToken,
-    roles: Vec<Started>,
-    master: String,
-    client: Client,
-}
-
-impl Cluster {
-    async fn up() -> anyhow::Result<Self> {
-        let _already = rustls::crypto::ring::default_provider().install_default();
-        let folder = tempfile::tempdir()?;
-        let stop = CancellationToken::new();
-        let flags = km_apiserver::Flags {
-            data_dir: folder.path().join("api"),
-            bind_address: [127, 0, 0, 1].into(),
-            secure_port: 0,
-            ..km_apiserver::Flags::default()
-        };
-        let api = km_apiserver::start(flags, stop.clone()).await?;
-        let flags = km_mesos::master::Flags { port: 0, ..km_mesos::master::Flags::default() };
-        let master = km_mesos::master::start(flags, stop.clone()).await?;
-        let address = master.address.to_string();
-        let client = client(&folder.path().join("api/admin.kubeconfig")).await?;
-        Ok(Self { folder, stop, roles: vec![api, master], master: address, client })
-    }
-
-    async fn agent(&mut self, hostname: &str) -> anyhow::Result<()> {
-        #[derive(clap::Parser)]
-        struct Line {
-            #[command(flatten)]
-            flags: km_mesos::agent::Flags,
-        }
-        let work = self.folder.path().join(hostname);
-        let line = [
-            "agent".to_owned(),
-            format!("--master={}", self.master),
-            "--port=0".to_owned(),
-            format!("--hostname={hostname}"),
-            "--resources=cpus:4;mem:4096;disk:1000;ports:[31000-31100]".to_owned(),
-            "--attributes=rack:r1".to_owned(),
-            format!("--work_dir={}", work.display()),
-        ];
-        let line = line.map(|argument| argument.replace("work_dir", "work-dir"));
-        let flags = <Line as clap::Parser>::try_parse_from(line)?.flags;
-        self.roles.push(km_mesos::agent::start(flags, self.stop.clone()).await?);
-        Ok(())
-    }
-
-    fn flags(&self) -> km_scheduler::Flags {
-        km_scheduler::Flags {
-            port: 0,
-            kubeconfig: Some(self.folder.path().join("api/admin.kubeconfig")),
-            mesos_master: self.master.clone(),
-            agent_km_path: Some("/bin/false".into()),
-            agent_kubeconfig: Some("/dev/null".into()),
-            ..km_scheduler::Flags::default()
-        }
-    }
-
-    async fn down(self) -> anyhow::Result<()> {
-        self.stop.cancel();
-        for role in self.roles {
-            tokio::time::timeout(PATIENCE, role.join()).await??;
-        }
-        Ok(())
-    }
-}
-
-async fn client(kubeconfig: &Path) -> anyhow::Result<Client> {
-    let file = Kubeconfig::read_from(kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-    Ok(Client::try_from(config)?)
-}
-
-/// Waits until `look` finds something.
-async fn wait<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let waiting = async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{what} didn't happen"))
-}
+use cluster::{Cluster, PATIENCE, get, wait};
 
 fn pod(name: &str, cpu: &str) -> Pod {
     let pod = json!({
@@ -118,17 +27,6 @@ async fn events(client: &Client, reason: &str) -> Vec<String> {
     let list = events.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
     let mine = list.into_iter().filter(|event| event.reason.as_deref() == Some(reason));
     mine.filter_map(|event| event.message).collect()
-}
-
-async fn get(address: std::net::SocketAddr, path: &str) -> (u16, String) {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: scheduler\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.expect("it reads");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await.expect("it answers");
-    let status = text.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status line");
-    (status, text)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,9 +5,11 @@ mod eventually;
 mod kubectl;
 mod leftovers;
 mod process;
+mod zookeeper;
 
 pub use cluster::{LocalCluster, Options};
 pub use eventually::{eventually, eventually_within};
 pub use kubectl::Kubectl;
 pub use leftovers::leftovers;
 pub use process::{Process, free_port};
+pub use zookeeper::ZooKeeper;

@@ -12,7 +12,10 @@ use axum::{
 };
 use futures::{Stream, StreamExt, stream};
 use km_mesos_client::{Authority, MasterAddress};
-use km_mesos_proto::{Message, json, recordio};
+use km_mesos_proto::{
+    Message, json, recordio,
+    v1::scheduler::{Call, Event, call, event},
+};
 use tokio::{net::TcpListener, task::JoinHandle};
 
 /// One request, as it came.
@@ -83,6 +86,28 @@ impl Drop for Server {
     }
 }
 
+/// A master that subscribes everybody and accepts every call.
+pub async fn willing_master() -> Server {
+    Server::start(|_, seen| match seen.protobuf::<Call>().r#type() {
+        call::Type::Subscribe => open_stream("application/x-protobuf", vec![record(&subscribed(15.0))]),
+        _ => accepted(),
+    })
+    .await
+}
+
+/// The first event of a subscription, with the seconds between heartbeats.
+pub fn subscribed(heartbeat: f64) -> Event {
+    Event {
+        r#type: Some(event::Type::Subscribed.into()),
+        subscribed: Some(event::Subscribed {
+            framework_id: "f1".into(),
+            heartbeat_interval_seconds: Some(heartbeat),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
 pub fn authority(listener: &TcpListener) -> Authority {
     Authority { host: "127.0.0.1".to_owned(), port: listener.local_addr().unwrap().port() }
 }
@@ -120,6 +145,10 @@ fn streaming(content_type: &str, chunks: impl Stream<Item = Bytes> + Send + 'sta
         .header("Mesos-Stream-Id", "stream-1")
         .body(Body::from_stream(chunks.map(Ok::<_, std::io::Error>)))
         .unwrap()
+}
+
+pub fn protobuf<M: Message>(message: &M) -> Vec<u8> {
+    message.encode_to_vec()
 }
 
 pub fn record<M: Message>(event: &M) -> Bytes {

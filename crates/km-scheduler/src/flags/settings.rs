@@ -31,6 +31,7 @@ impl Flags {
         if self.framework_name.trim().is_empty() {
             return bad("framework-name", "must not be blank".to_owned());
         }
+        self.check_master()?;
         if self.mesos_framework_roles.iter().any(|role| role.trim().is_empty()) {
             return bad("mesos-framework-roles", "must not hold an empty role".to_owned());
         }

@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context;
 use futures::{FutureExt, StreamExt};
 use km_mesos_client::{
-    ClientError, Credentials, Encoding, MasterAddress, OperatorClient, SchedulerClient,
+    ClientError, Credentials, Encoding, Masters, OperatorClient, SchedulerClient,
     scheduler::{EventStream, Options, Session, connect},
 };
 use km_mesos_proto::v1::{
@@ -18,7 +18,10 @@ use km_mesos_proto::v1::{
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::identity::{Identity, jitter};
+use super::{
+    identity::{Identity, jitter},
+    refusals,
+};
 use crate::{
     core::{Action, CallOutcome, Event},
     wire::{call, seen, translate},
@@ -31,18 +34,18 @@ const AGENTS_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Link {
     client: SchedulerClient,
-    master: MasterAddress,
+    masters: Masters,
     session: Arc<Mutex<Option<Session>>>,
     /// Told when a call failed: master and scheduler may disagree on the offers, so the subscription is renewed.
     broken: Arc<Notify>,
 }
 
 impl Link {
-    pub fn new(master: MasterAddress, credentials: Option<&Credentials>) -> anyhow::Result<Self> {
-        let mut options = Options::new(master.clone());
+    pub fn new(masters: Masters, credentials: Option<&Credentials>) -> anyhow::Result<Self> {
+        let mut options = Options::new(masters.clone());
         options.credentials = credentials.cloned();
         let client = connect(options).context("--mesos-master")?;
-        Ok(Self { client, master, session: Arc::default(), broken: Arc::default() })
+        Ok(Self { client, masters, session: Arc::default(), broken: Arc::default() })
     }
 
     /// Sends a call in the present subscription and says what is known of its outcome.
@@ -78,7 +81,7 @@ pub async fn subscribe_for_ever(
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
     let operator =
-        OperatorClient::new(link.master.clone(), Encoding::default(), credentials.as_ref(), Duration::from_secs(10))?;
+        OperatorClient::new(link.masters.clone(), Encoding::default(), credentials.as_ref(), Duration::from_secs(10))?;
     let mut pause = Duration::from_millis(250);
     while !stop.is_cancelled() {
         let mut framework = framework.clone();
@@ -95,11 +98,14 @@ pub async fn subscribe_for_ever(
                     End::Broken => {}
                 }
             }
-            Err(ClientError::Refused(message)) if is_removal(&message) => {
+            Err(ClientError::Refused(message)) if refusals::is_removal(&message) => {
                 tracing::warn!(message, "the master removed the framework");
                 forget(&identity, &events).await?;
             }
-            Err(error) => tracing::warn!(%error, "can't subscribe yet"),
+            Err(error) => {
+                let advice = refusals::advice(error.status(), credentials.is_some());
+                tracing::warn!(%error, advice, "can't subscribe yet");
+            }
         }
         tokio::time::sleep(pause + jitter(pause)).await;
         pause = (pause * 2).min(Duration::from_secs(15));
@@ -131,7 +137,7 @@ async fn follow(
     }
     // A failure of the subscription before is none of this one.
     let _stale = link.broken.notified().now_or_never();
-    *link.lock() = Some(session);
+    *link.lock() = Some(session.clone());
     if events.send(Event::Subscribed { framework_id: id }).await.is_err() {
         return End::Broken;
     }
@@ -139,6 +145,10 @@ async fn follow(
         end = pump(&mut stream, events) => end,
         () = watch_agents(operator, events) => End::Broken,
         () = link.broken.notified() => End::Broken,
+        () = session.superseded() => {
+            tracing::info!(master = %session.master(), "another master leads now");
+            End::Broken
+        }
     }
 }
 
@@ -155,8 +165,8 @@ async fn pump(stream: &mut EventStream, events: &mpsc::Sender<Event>) -> End {
             let message = event.error.map(|error| error.message).unwrap_or_default();
             tracing::warn!(message, "the master ended the subscription");
             return match () {
-                () if is_removal(&message) => End::Removed,
-                () if message.contains("failed over") => End::TakenOver,
+                () if refusals::is_removal(&message) => End::Removed,
+                () if refusals::is_taken_over(&message) => End::TakenOver,
                 () => End::Broken,
             };
         }
@@ -191,9 +201,4 @@ async fn forget(identity: &Identity, events: &mpsc::Sender<Event>) -> anyhow::Re
     }
     events.send(Event::FrameworkRemoved).await?;
     Ok(())
-}
-
-/// Whether the master says that the framework id can never be used again.
-fn is_removal(message: &str) -> bool {
-    message.contains("has been removed") || message.contains("completed framework")
 }

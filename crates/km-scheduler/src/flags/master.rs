@@ -1,0 +1,135 @@
+//! What the flags say about the way to the master.
+
+use km_mesos_client::{Credentials, MasterAddress, Masters, Tls, tls::ClientIdentity};
+
+use super::{Flags, FlagsError};
+
+impl Flags {
+    /// Checks the flags without reading the files they name.
+    pub(super) fn check_master(&self) -> Result<MasterAddress, FlagsError> {
+        let bad = |flag, reason: &str| Err(FlagsError { flag, reason: reason.to_owned() });
+        let address: MasterAddress = match self.mesos_master.parse() {
+            Ok(address) => address,
+            Err(error) => return bad("mesos-master", &format!("{error}")),
+        };
+        let tls = self.mesos_tls_ca_file.is_some();
+        if matches!(address, MasterAddress::Https(_)) && !tls {
+            return bad("mesos-tls-ca-file", "must name the authority's certificate, as --mesos-master says https");
+        }
+        if self.mesos_master.contains("http://") && tls {
+            return bad("mesos-master", "says http, but --mesos-tls-ca-file asks for https");
+        }
+        match (&self.mesos_tls_cert_file, &self.mesos_tls_key_file) {
+            (Some(_), None) => return bad("mesos-tls-key-file", "must be given with --mesos-tls-cert-file"),
+            (None, Some(_)) => return bad("mesos-tls-cert-file", "must be given with --mesos-tls-key-file"),
+            (Some(_), Some(_)) if !tls => {
+                return bad("mesos-tls-ca-file", "must be given with --mesos-tls-cert-file");
+            }
+            _ => {}
+        }
+        let principal = &self.mesos_authentication_principal;
+        if principal.is_empty() && self.mesos_authentication_secret_file.is_some() {
+            return bad(
+                "mesos-authentication-principal",
+                "must be given with --mesos-authentication-secret-file: a secret alone says nothing",
+            );
+        }
+        if principal.contains(':') {
+            return bad(
+                "mesos-authentication-principal",
+                "must not hold ':', which ends it in HTTP basic authentication",
+            );
+        }
+        Ok(address)
+    }
+
+    /// The masters, and how they are spoken to.
+    ///
+    /// # Errors
+    /// A file is unusable.
+    pub(crate) fn masters(&self) -> Result<Masters, FlagsError> {
+        let address = self.check_master()?;
+        let Some(authorities) = &self.mesos_tls_ca_file else { return Ok(Masters::from(address)) };
+        let identity = self.mesos_tls_cert_file.as_deref().zip(self.mesos_tls_key_file.as_deref());
+        let identity = identity.map(|(certificates, key)| ClientIdentity { certificates, key });
+        let tls = Tls::load(authorities, identity).map_err(|error| {
+            let is = |file: &Option<std::path::PathBuf>| file.as_ref() == Some(&error.path);
+            let flag = match () {
+                () if is(&self.mesos_tls_key_file) => "mesos-tls-key-file",
+                () if is(&self.mesos_tls_cert_file) => "mesos-tls-cert-file",
+                () => "mesos-tls-ca-file",
+            };
+            FlagsError { flag, reason: error.to_string() }
+        })?;
+        Ok(Masters::new(address, Some(tls)))
+    }
+
+    /// Who we are to the master; none when the flags name no principal.
+    ///
+    /// # Errors
+    /// The secret can't be read.
+    pub(crate) fn credentials(&self) -> Result<Option<Credentials>, FlagsError> {
+        if self.mesos_authentication_principal.is_empty() {
+            return Ok(None);
+        }
+        let secret = match &self.mesos_authentication_secret_file {
+            Some(path) => std::fs::read_to_string(path).map_err(|error| FlagsError {
+                flag: "mesos-authentication-secret-file",
+                reason: format!("can't read {}: {error}", path.display()),
+            })?,
+            None => String::new(),
+        };
+        let principal = self.mesos_authentication_principal.clone();
+        Ok(Some(Credentials { principal, secret: secret.trim_end_matches(['\r', '\n']).to_owned() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contradictions_about_the_master_are_named() {
+        let file = || Some("/none".into());
+        let plain = Flags::default();
+        let table: [(&str, Flags); 10] = [
+            ("mesos-master", Flags { mesos_master: "m:port".into(), ..plain.clone() }),
+            ("mesos-master", Flags { mesos_master: "zk://z:2181".into(), ..plain.clone() }),
+            ("mesos-tls-ca-file", Flags { mesos_master: "https://m".into(), ..plain.clone() }),
+            ("mesos-master", Flags { mesos_master: "http://m".into(), mesos_tls_ca_file: file(), ..plain.clone() }),
+            ("mesos-tls-key-file", Flags { mesos_tls_cert_file: file(), ..plain.clone() }),
+            ("mesos-tls-cert-file", Flags { mesos_tls_key_file: file(), ..plain.clone() }),
+            ("mesos-tls-ca-file", Flags { mesos_tls_cert_file: file(), mesos_tls_key_file: file(), ..plain.clone() }),
+            ("mesos-tls-ca-file", Flags { mesos_tls_ca_file: file(), ..plain.clone() }),
+            ("mesos-authentication-principal", Flags { mesos_authentication_secret_file: file(), ..plain.clone() }),
+            ("mesos-authentication-principal", Flags { mesos_authentication_principal: "a:b".into(), ..plain.clone() }),
+        ];
+        for (flag, flags) in table {
+            assert_eq!(flags.masters().map(drop).map_err(|error| error.flag), Err(flag), "{flags:?}");
+        }
+        let unreadable = Flags {
+            mesos_authentication_principal: "p".into(),
+            mesos_authentication_secret_file: file(),
+            ..plain.clone()
+        };
+        let error = unreadable.credentials().expect_err("there is no such file");
+        assert_eq!(error.flag, "mesos-authentication-secret-file");
+        assert!(plain.masters().is_ok() && plain.credentials() == Ok(None));
+    }
+
+    #[test]
+    fn a_secret_ends_before_its_line_does() {
+        let file = tempfile::NamedTempFile::new().and_then(|file| {
+            std::fs::write(file.path(), "s e c r e t\r\n")?;
+            Ok(file)
+        });
+        let file = file.expect("a temporary file");
+        let flags = Flags {
+            mesos_authentication_principal: "p".into(),
+            mesos_authentication_secret_file: Some(file.path().to_owned()),
+            ..Flags::default()
+        };
+        let credentials = Credentials { principal: "p".to_owned(), secret: "s e c r e t".to_owned() };
+        assert_eq!(flags.credentials(), Ok(Some(credentials)));
+    }
+}

@@ -1,0 +1,58 @@
+//! What a master's refusals mean, and what their reader can do. The texts are those of Apache Mesos 1.11.
+
+/// Whether the master says that the framework id can never be used again.
+pub fn is_removal(message: &str) -> bool {
+    message.contains("has been removed") || message.contains("completed framework")
+}
+
+/// Whether the master says that another scheduler subscribed with our framework id.
+pub fn is_taken_over(message: &str) -> bool {
+    message.contains("failed over")
+}
+
+/// What helps against an HTTP status of the subscription; none when waiting is all that helps.
+pub fn advice(status: Option<u16>, authenticated: bool) -> Option<&'static str> {
+    match (status?, authenticated) {
+        (401, false) => Some(
+            "the master asks who we are: set --mesos-authentication-principal and --mesos-authentication-secret-file",
+        ),
+        (401, true) => Some(
+            "the master doesn't know the principal or its secret: check --mesos-authentication-principal and \
+             --mesos-authentication-secret-file against the master's --credentials",
+        ),
+        (403, _) => Some(
+            "the master's ACLs don't allow it: check --mesos-authentication-principal, --mesos-framework-roles and \
+             --mesos-user against them",
+        ),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_told_apart() {
+        assert!(is_removal("Framework has been removed") && !is_removal("Framework failed over"));
+        assert!(is_taken_over("Framework failed over") && !is_taken_over("Framework has been removed"));
+    }
+
+    #[test]
+    fn advice_names_flags() {
+        let cases = [
+            (Some(401), false, Some("set --mesos-authentication-principal")),
+            (Some(401), true, Some("check --mesos-authentication-principal and --mesos-authentication-secret-file")),
+            (Some(403), true, Some("--mesos-framework-roles")),
+            (Some(403), false, Some("--mesos-user")),
+            (Some(503), false, None),
+            (None, false, None),
+        ];
+        for (status, authenticated, expected) in cases {
+            match (advice(status, authenticated), expected) {
+                (Some(advice), Some(part)) => assert!(advice.contains(part), "{advice}"),
+                (advice, expected) => assert_eq!(advice, expected, "{status:?}"),
+            }
+        }
+    }
+}
