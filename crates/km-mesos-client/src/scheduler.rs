@@ -9,7 +9,7 @@ use km_mesos_proto::v1::{
 use reqwest::header::HeaderValue;
 
 use crate::{
-    Authority, ClientError, Encoding, Masters,
+    Authority, ClientError, Encoding, MasterAddress, Masters,
     http::{Credentials, Http, Patience, Post, STREAM_ID, persist},
     repeat, stream,
 };
@@ -41,10 +41,15 @@ pub struct Options {
 }
 
 impl Options {
+    /// The defaults, by http.
+    pub fn new(master: MasterAddress) -> Self {
+        Self::with_masters(master.into())
+    }
+
     /// The defaults.
-    pub fn new(masters: impl Into<Masters>) -> Self {
+    pub fn with_masters(masters: Masters) -> Self {
         Self {
-            masters: masters.into(),
+            masters,
             encoding: Encoding::default(),
             credentials: None,
             subscribe_deadline: Duration::from_secs(60),

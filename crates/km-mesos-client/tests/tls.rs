@@ -102,7 +102,8 @@ impl Authorities {
 
 /// Subscribes and sends one call.
 async fn speak(master: MasterAddress, tls: Option<Tls>) -> Result<(), ClientError> {
-    let options = Options { subscribe_deadline: Duration::from_secs(2), ..Options::new(Masters::new(master, tls)) };
+    let options =
+        Options { subscribe_deadline: Duration::from_secs(2), ..Options::with_masters(Masters::new(master, tls)) };
     let (session, _events) = connect(options)?.subscribe(v1::FrameworkInfo::default(), vec![]).await?;
     session.call(Call { r#type: Some(call::Type::Revive.into()), ..Default::default() }).await
 }

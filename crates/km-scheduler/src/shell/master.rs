@@ -42,7 +42,7 @@ pub struct Link {
 
 impl Link {
     pub fn new(masters: Masters, credentials: Option<&Credentials>) -> anyhow::Result<Self> {
-        let mut options = Options::new(masters.clone());
+        let mut options = Options::with_masters(masters.clone());
         options.credentials = credentials.cloned();
         let client = connect(options).context("--mesos-master")?;
         Ok(Self { client, masters, session: Arc::default(), broken: Arc::default() })
