@@ -1,34 +1,20 @@
-//! One proxy per network namespace.
+//! One proxy per network namespace: the lock is on the namespace itself, so it leaves no file behind.
 
-use std::{
-    fs::{self, File},
-    io,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
+use std::{fs::File, path::Path};
 
 use anyhow::Context;
 use nix::fcntl::{Flock, FlockArg};
 
-const FOLDER: &str = "/run/km";
+/// The network namespace that the calling thread is in. All who open it lock the same inode.
+pub const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 
 /// The right to program the namespace; given up when dropped.
 pub type Right = Flock<File>;
 
-/// The lock of the network namespace that the calling thread is in.
-pub fn path() -> io::Result<PathBuf> {
-    let inode = fs::metadata("/proc/thread-self/ns/net")?.ino();
-    Ok(Path::new(FOLDER).join(format!("proxy-{inode}.lock")))
-}
-
 /// Waits until no other proxy has the right. Cancel-safe: when nobody waits any more, a right that comes is given up
 /// at once.
 pub async fn acquire(path: &Path) -> anyhow::Result<Right> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-    }
-    let file = File::options().create(true).append(true).open(path);
-    let file = file.with_context(|| format!("opening {}", path.display()))?;
+    let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
     let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(right) => return Ok(right),
         Err((file, nix::errno::Errno::EWOULDBLOCK)) => file,
@@ -51,7 +37,8 @@ mod tests {
     #[tokio::test]
     async fn the_second_waits_for_the_first() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("run/proxy.lock");
+        let path = folder.path().join("namespace");
+        File::create(&path).unwrap();
         let first = acquire(&path).await.unwrap();
         let waiting = tokio::spawn({
             let path = path.clone();

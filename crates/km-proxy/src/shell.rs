@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -133,9 +134,8 @@ impl Status {
 
 async fn run(client: Client, mode: Mode, node: &str, status: Status, stop: CancellationToken) -> anyhow::Result<()> {
     status.standing_by.store(true, Ordering::Relaxed);
-    let path = lock::path().context("reading the own network namespace")?;
     let _right = tokio::select! {
-        right = lock::acquire(&path) => right?,
+        right = lock::acquire(Path::new(lock::OWN_NAMESPACE)) => right?,
         () = stop.cancelled() => return Ok(()),
     };
     status.standing_by.store(false, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::files::absent_is_fine;
+use crate::files::{absent_is_fine, remove_if_empty};
 
 /// How long the kernel may take to let go of a group whose processes were killed.
 const REMOVAL_DEADLINE: Duration = Duration::from_secs(5);
@@ -64,6 +64,11 @@ pub fn remove(group: &str) -> io::Result<()> {
         remove_folder(&folder, deadline)?;
     }
     Ok(())
+}
+
+/// Removes a group that others may share, when no process and no group is in it.
+pub fn remove_if_unused(group: &str) -> io::Result<()> {
+    folders(group)?.iter().try_for_each(|folder| remove_if_empty(folder))
 }
 
 fn remove_folder(folder: &Path, deadline: Instant) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, Write},
-    os::fd::AsFd,
+    os::{fd::AsFd, unix::fs::MetadataExt},
     path::Path,
 };
 
@@ -46,6 +46,32 @@ pub fn lock(path: &Path) -> io::Result<fs::File> {
     let file = open_lock(path)?;
     flock(&file, FlockOperation::LockExclusive)?;
     Ok(file)
+}
+
+/// Makes a folder and waits for the lock on it. The folder may be removed while the lock is held: who waited for it
+/// then makes a new one.
+pub fn lock_folder(path: &Path) -> io::Result<fs::File> {
+    loop {
+        fs::create_dir_all(path)?;
+        let folder = match fs::File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            folder => folder?,
+        };
+        flock(&folder, FlockOperation::LockExclusive)?;
+        match fs::metadata(path) {
+            Ok(now) if now.ino() == folder.metadata()?.ino() => return Ok(folder),
+            Ok(_) => {}
+            Err(error) => absent_is_fine(error)?,
+        }
+    }
+}
+
+/// Removes a folder when nothing is in it, and nothing else.
+pub fn remove_if_empty(path: &Path) -> io::Result<()> {
+    match fs::remove_dir(path) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::ResourceBusy) => Ok(()),
+        result => result.or_else(absent_is_fine),
+    }
 }
 
 /// `false` when another process holds the lock.

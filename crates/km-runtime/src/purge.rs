@@ -8,7 +8,7 @@ use crate::{
     cgroup,
     files::{self, Context, read_json},
     net,
-    oci::{AgentRecord, namespace_path},
+    oci::{AGENTS_CGROUP, AgentRecord, namespace_path},
 };
 
 const SIGKILL: i32 = 9;
@@ -50,6 +50,7 @@ pub async fn purge(root: &Path) -> Result<()> {
 fn remove_files(root: &Path, agent: Option<&AgentRecord>) -> Result<()> {
     if let Some(agent) = agent {
         cgroup::remove(&agent.cgroup).context(|| "removing the agent's control group".to_owned())?;
+        cgroup::remove_if_unused(AGENTS_CGROUP).context(|| "removing the parent of all agents' groups".to_owned())?;
         files::remove_tree(&agent.log_dir).context(|| format!("removing {}", agent.log_dir.display()))?;
     }
     net::release_subnet(root)?;

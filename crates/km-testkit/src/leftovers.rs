@@ -26,6 +26,7 @@ pub fn leftovers(data_dir: &Path) -> Vec<String> {
             .map(|line| format!("nftables: {line}")),
     );
     found.extend(cgroups());
+    found.extend(Path::new("/run/km").exists().then(|| "folder: /run/km".to_owned()));
     found
 }
 
@@ -45,10 +46,8 @@ fn processes(place: &str) -> Vec<String> {
 fn cgroups() -> Vec<String> {
     let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
     let roots = hierarchies.map(|entry| entry.path()).chain([Path::new("/sys/fs/cgroup").to_owned()]);
-    let agents = roots.flat_map(|root| fs::read_dir(root.join("km")).into_iter().flatten().flatten());
-    agents
-        .map(|entry| entry.path())
-        .filter(|path| path.is_dir())
-        .map(|path| format!("cgroup: {}", path.display()))
-        .collect()
+    let shared: Vec<_> = roots.map(|root| root.join("km")).filter(|group| group.is_dir()).collect();
+    let within = shared.iter().flat_map(|group| fs::read_dir(group).into_iter().flatten().flatten());
+    let agents = within.map(|entry| entry.path()).filter(|path| path.is_dir());
+    agents.chain(shared.clone()).map(|path| format!("cgroup: {}", path.display())).collect()
 }

@@ -21,8 +21,7 @@ pub(crate) async fn claim_subnet(state: &Path, wanted: Option<Ipv4Net>) -> Resul
 
 fn claim(folder: &Path, state: &Path, wanted: Option<Ipv4Net>, used: &[Ipv4Net]) -> Result<Ipv4Net> {
     let claiming = || format!("claiming a pod network in {}", folder.display());
-    fs::create_dir_all(folder).context(claiming)?;
-    let _lock = files::lock(&folder.join("lock")).context(claiming)?;
+    let _lock = files::lock_folder(folder).context(claiming)?;
     let claims = claims(folder).context(claiming)?;
     if let Some((net, _)) =
         claims.iter().find(|(net, owner)| owner == state && wanted.is_none_or(|wanted| wanted == *net))
@@ -67,20 +66,24 @@ fn claims(folder: &Path) -> io::Result<Vec<(Ipv4Net, PathBuf)>> {
     Ok(claims)
 }
 
-/// Gives up the claims of an agent. Succeeds when it has none.
+/// Gives up the claims of an agent. Succeeds when it has none. The last one leaves no folder behind.
 pub(crate) fn release_subnet(state: &Path) -> Result<()> {
-    let folder = Path::new(CLAIMS);
+    release(Path::new(CLAIMS), state)
+}
+
+fn release(folder: &Path, state: &Path) -> Result<()> {
     if !folder.is_dir() {
         return Ok(());
     }
-    let releasing = || format!("releasing the pod network in {CLAIMS}");
-    let _lock = files::lock(&folder.join("lock")).context(releasing)?;
+    let releasing = || format!("releasing the pod network in {}", folder.display());
+    let _lock = files::lock_folder(folder).context(releasing)?;
     for (net, owner) in claims(folder).context(releasing)? {
         if owner == state {
             files::remove_tree(&folder.join(net.to_string().replace('/', "-"))).context(releasing)?;
         }
     }
-    Ok(())
+    files::remove_if_empty(folder).context(releasing)?;
+    folder.parent().map_or(Ok(()), |parent| files::remove_if_empty(parent).context(releasing))
 }
 
 #[cfg(test)]
@@ -102,5 +105,19 @@ mod tests {
         assert!(claim(&claims, two.path(), Some(first), &used).unwrap_err().to_string().contains("another agent"));
         drop(one);
         assert_eq!(claim(&claims, two.path(), Some(first), &used).unwrap(), first);
+    }
+
+    #[test]
+    fn the_last_claim_takes_the_folders_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let claims = folder.path().join("km/subnets");
+        claim(&claims, one.path(), None, &[]).unwrap();
+        claim(&claims, two.path(), None, &[]).unwrap();
+        release(&claims, one.path()).unwrap();
+        assert!(claims.is_dir());
+        release(&claims, two.path()).unwrap();
+        assert!(!claims.parent().unwrap().exists());
+        claim(&claims, one.path(), None, &[]).unwrap();
     }
 }

@@ -39,6 +39,9 @@ use crate::{
 /// Events that a slow receiver may be behind before it must list.
 const EVENT_BUFFER: usize = 1024;
 
+/// The control group that the groups of all agents of this host are in.
+pub(crate) const AGENTS_CGROUP: &str = "/km";
+
 #[derive(Clone, Debug)]
 pub struct OciConfig {
     /// State of this agent; one process at a time has it open.
@@ -194,7 +197,7 @@ async fn agent_record(config: &OciConfig) -> Result<AgentRecord> {
     let subnet = claim_subnet(&config.root, wanted).await?;
     let short = short_name(&config.name);
     let record = AgentRecord {
-        cgroup: format!("/km/{short}"),
+        cgroup: format!("{AGENTS_CGROUP}/{short}"),
         net: AgentNet { bridge: format!("km-{short}"), table: format!("km-rt-{short}"), subnet },
         log_dir: config.log_dir.clone(),
     };
