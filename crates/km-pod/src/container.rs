@@ -1,5 +1,8 @@
 //! One container of the pod: its present state, its past attempts and its back-offs.
 
+mod probing;
+mod stop;
+
 use std::time::Duration;
 
 use k8s_openapi::{api::core::v1::Container, jiff::Timestamp};
@@ -8,7 +11,7 @@ use crate::{
     backoff::Backoff,
     event::{Action, Exit, Hook, Level, Moment, ProbeKind},
     plan::{PullPolicy, RestartPolicy, Role},
-    probe::{Verdict, Watch, watches},
+    probe::{Watch, watches},
 };
 
 pub(crate) const SIGTERM: i32 = 15;
@@ -297,130 +300,6 @@ impl Unit {
         });
         self.replaced = false;
         self.state = State::Exited { again };
-    }
-
-    /// Begins to stop a running attempt (or shortens its grace). `hook`: run its pre-stop hook first.
-    pub fn stop(&mut self, now: Moment, kill_at: Duration, out: &mut Vec<Action>) {
-        let State::Running(run) = &mut self.state else { return };
-        if let Some(stop) = &mut run.stop {
-            stop.kill_at = stop.kill_at.min(kill_at);
-            return;
-        }
-        run.stop = Some(UnitStop { kill_at, term_sent: false, next_kill: Duration::ZERO });
-        let hook = self.spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.clone());
-        match hook.filter(crate::unsupported::hook_is_supported) {
-            Some(handler) if kill_at > now.mono => {
-                let container = self.spec.name.clone();
-                let handler = Box::new(handler);
-                out.push(Action::RunHook { container, attempt: self.attempt, hook: Hook::PreStop, handler });
-            }
-            _ => self.terminate(out),
-        }
-    }
-
-    fn terminate(&mut self, out: &mut Vec<Action>) {
-        let (container, attempt) = (self.spec.name.clone(), self.attempt);
-        if let State::Running(run) = &mut self.state
-            && let Some(stop) = &mut run.stop
-            && !stop.term_sent
-        {
-            stop.term_sent = true;
-            out.push(Action::Signal { container, attempt, signal: SIGTERM });
-        }
-    }
-
-    /// Kills a stopping attempt whose grace is over.
-    pub fn kill_when_due(&mut self, now: Moment, out: &mut Vec<Action>) {
-        let (container, attempt) = (self.spec.name.clone(), self.attempt);
-        if let State::Running(run) = &mut self.state
-            && let Some(stop) = &mut run.stop
-            && stop.kill_at.max(stop.next_kill) <= now.mono
-        {
-            stop.term_sent = true;
-            stop.next_kill = now.mono + KILL_AGAIN;
-            out.push(Action::Signal { container, attempt, signal: SIGKILL });
-        }
-    }
-
-    pub fn hook_finished(
-        &mut self,
-        now: Moment,
-        attempt: u32,
-        hook: Hook,
-        result: Result<(), String>,
-        grace: Duration,
-        out: &mut Vec<Action>,
-    ) {
-        if attempt != self.attempt || !self.is_running() {
-            return;
-        }
-        match (hook, result) {
-            (Hook::PreStop, result) => {
-                if let Err(message) = result {
-                    self.event(out, Level::Warning, "FailedPreStopHook", message);
-                }
-                self.terminate(out);
-            }
-            (Hook::PostStart, Ok(())) => {
-                if let State::Running(run) = &mut self.state {
-                    run.hook_done = true;
-                }
-            }
-            (Hook::PostStart, Err(message)) => {
-                self.event(out, Level::Warning, "FailedPostStartHook", message);
-                self.stop(now, now.mono + grace, out);
-            }
-        }
-    }
-
-    /// Sends the probes whose time has come. Startup holds the others back.
-    pub fn probe_when_due(&mut self, now: Moment, out: &mut Vec<Action>) {
-        let (started, container, attempt) = (self.is_started(), self.spec.name.clone(), self.attempt);
-        let State::Running(run) = &mut self.state else { return };
-        if run.stop.is_some() {
-            return;
-        }
-        for watch in &mut run.watches {
-            let its_turn = started || watch.kind == ProbeKind::Startup;
-            if its_turn && watch.due().is_some_and(|due| due <= now.mono) {
-                watch.sent(now.mono);
-                let (container, probe) = (container.clone(), Box::new(watch.probe.clone()));
-                out.push(Action::Probe { container, attempt, kind: watch.kind, probe });
-            }
-        }
-    }
-
-    pub fn probed(
-        &mut self,
-        now: Moment,
-        (attempt, kind): (u32, ProbeKind),
-        result: Result<(), String>,
-        grace: Duration,
-        out: &mut Vec<Action>,
-    ) {
-        if attempt != self.attempt {
-            return;
-        }
-        let State::Running(run) = &mut self.state else { return };
-        let Some(watch) = run.watches.iter_mut().find(|watch| watch.kind == kind) else { return };
-        let verdict = watch.answered(result.is_ok());
-        let grace = match watch.probe.termination_grace_period_seconds {
-            Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or_default()),
-            None => grace,
-        };
-        if run.stop.is_some() {
-            return;
-        }
-        if let Err(message) = result {
-            let message = format!("{} probe failed: {message}", kind.title());
-            self.event(out, Level::Warning, "Unhealthy", message);
-        }
-        if verdict == Verdict::Failed && kind != ProbeKind::Readiness {
-            let name = &self.spec.name;
-            let message = format!("Container {name} failed {} probe, will be restarted", kind.title().to_lowercase());
-            self.event(out, Level::Normal, "Killing", message);
-            self.stop(now, now.mono + grace, out);
-        }
     }
 
     /// A stop of the whole pod came: nothing that isn't running shall start.

@@ -2,6 +2,8 @@
 //!
 //! Events may repeat; what doesn't fit the state is ignored. Actions are done in order.
 
+mod ending;
+mod event;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -11,85 +13,15 @@ use std::{collections::BTreeMap, time::Duration};
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use km_kube::keys;
 use km_mesos_proto::v1;
-use km_pod::{Outcome, StopCause};
+use km_pod::StopCause;
 
 use crate::{
     api::{PodChange, PodKey},
     binding::BindFailure,
     messages,
 };
+pub use event::{Action, Event};
 pub use status::pod_status_result;
-
-#[derive(Debug)]
-pub enum Event {
-    Launch(Box<v1::TaskInfo>),
-    /// `grace`: the framework's kill policy.
-    Kill {
-        task: String,
-        grace: Option<Duration>,
-    },
-    Message(Vec<u8>),
-    /// The agent wants us to end, is away for too long, or the process is told to stop.
-    Shutdown,
-    /// Answer to [`Action::Bind`].
-    Bound {
-        task: String,
-        result: Result<Box<Pod>, BindFailure>,
-    },
-    /// From the watch of this node's pods.
-    Pod(PodChange),
-    /// The pod's phase became Running.
-    Running {
-        task: String,
-        status: Box<PodStatus>,
-    },
-    /// The pod ended, nothing of it is left, and its last status is durable.
-    Ended {
-        task: String,
-        outcome: Outcome,
-    },
-    Timer,
-}
-
-#[derive(Debug, PartialEq)]
-pub enum Action {
-    Bind {
-        task: String,
-        pod: Box<Pod>,
-    },
-    StartPod {
-        task: String,
-        pod: Box<Pod>,
-    },
-    UpdatePod {
-        uid: String,
-        pod: Box<Pod>,
-    },
-    /// `grace`: until SIGKILL; none: the pod's own.
-    StopPod {
-        uid: String,
-        cause: StopCause,
-        grace: Option<Duration>,
-    },
-    /// To Mesos (uuid, time and ids are added on the way).
-    Send(Box<v1::TaskStatus>),
-    /// Delete the pod from the API server, then send the status, if there is one.
-    DeletePod {
-        key: PodKey,
-        then: Option<Box<v1::TaskStatus>>,
-    },
-    /// Nobody can ask for that ended pod's logs any more.
-    ForgetPod {
-        uid: String,
-    },
-    SetTimer {
-        at: Duration,
-    },
-    /// End the process; everything is stopped.
-    Exit {
-        why: &'static str,
-    },
-}
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -266,78 +198,6 @@ impl Tasks {
         task.stage = Stage::Running;
         if !task.closed {
             out.push(send(status::running(id, &task.key, pod_status)));
-        }
-    }
-
-    fn ended(&mut self, id: &str, outcome: Outcome, out: &mut Vec<Action>) {
-        let Some(task) = self.tasks.get(id) else { return };
-        let key = task.key.clone();
-        let stop = task.stop.map(|(cause, _)| cause);
-        match outcome {
-            Outcome::Stopped(cause @ (StopCause::Deleted | StopCause::Killed)) => {
-                tracing::info!(task = id, ?cause, "pod stopped");
-                self.delete_and_close(id, status::killed(id, messages::POD_DELETED), out);
-            }
-            Outcome::Stopped(StopCause::Gone) => self.close(id, status::killed(id, messages::POD_DELETED), out),
-            Outcome::Stopped(StopCause::Shutdown) => {
-                self.ended.insert(key.uid.clone(), key);
-                self.close(id, status::killed(id, messages::EXECUTOR_SHUTDOWN), out);
-            }
-            Outcome::Succeeded => self.ended_by_itself(id, key, stop, status::finished(id), out),
-            Outcome::Failed { message } => {
-                self.ended_by_itself(id, key, stop, status::failed(id, &message), out);
-            }
-        }
-    }
-
-    /// The pod stays in the API server for those who want to see how it went, unless it is being deleted.
-    fn ended_by_itself(
-        &mut self,
-        id: &str,
-        key: PodKey,
-        stop: Option<StopCause>,
-        status: v1::TaskStatus,
-        out: &mut Vec<Action>,
-    ) {
-        match stop {
-            Some(StopCause::Deleted) => self.delete_and_close(id, status, out),
-            Some(StopCause::Gone) => {
-                out.push(Action::ForgetPod { uid: key.uid });
-                self.close(id, status, out);
-            }
-            _ => {
-                self.ended.insert(key.uid.clone(), key);
-                self.close(id, status, out);
-            }
-        }
-    }
-
-    fn close(&mut self, id: &str, status: v1::TaskStatus, out: &mut Vec<Action>) {
-        if self.tasks.remove(id).is_some_and(|task| !task.closed) {
-            out.push(send(status));
-        }
-    }
-
-    fn delete_and_close(&mut self, id: &str, status: v1::TaskStatus, out: &mut Vec<Action>) {
-        if let Some(task) = self.tasks.remove(id) {
-            out.push(Action::ForgetPod { uid: task.key.uid.clone() });
-            out.push(Action::DeletePod { key: task.key, then: (!task.closed).then(|| Box::new(status)) });
-        }
-    }
-
-    fn stop(task: &mut Task, cause: StopCause, grace: Option<Duration>, out: &mut Vec<Action>) {
-        // The first cause stays: it decides what becomes of the pod's object. Shutdown only hurries.
-        task.stop = task.stop.or(Some((cause, grace)));
-        if task.stage != Stage::Binding {
-            out.push(Action::StopPod { uid: task.key.uid.clone(), cause, grace });
-        }
-    }
-
-    fn kill(&mut self, id: &str, grace: Option<Duration>, out: &mut Vec<Action>) {
-        match self.tasks.get_mut(id) {
-            Some(task) => Self::stop(task, StopCause::Killed, grace, out),
-            None if self.terminated => {}
-            None => out.push(send(status::lost(id, messages::KILL_POD_TASK))),
         }
     }
 

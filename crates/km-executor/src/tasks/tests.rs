@@ -8,6 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::messages::*;
 use km_mesos_proto::v1::TaskState;
+use km_pod::Outcome;
 
 const IDLE: Duration = Duration::from_secs(1200);
 
