@@ -24,6 +24,15 @@ pub enum Protocol {
     Udp,
 }
 
+impl From<Protocol> for km_runtime::Protocol {
+    fn from(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Tcp => Self::Tcp,
+            Protocol::Udp => Self::Udp,
+        }
+    }
+}
+
 impl Protocol {
     pub fn name(self) -> &'static str {
         match self {

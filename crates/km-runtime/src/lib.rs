@@ -17,6 +17,7 @@ mod preflight;
 mod process;
 mod purge;
 pub mod reference;
+pub mod relay;
 pub mod shim;
 mod spec;
 mod user;

@@ -3,15 +3,15 @@
 
 mod addresses;
 mod balance;
-mod serve;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
+    time::Instant,
 };
 
-use tokio_util::task::AbortOnDropHandle;
+use km_runtime::relay::{self, Relay};
 
 use crate::rules::{Protocol, Ruleset};
 use addresses::Loopback;
@@ -27,7 +27,7 @@ pub struct Userspace {
 
 struct Listener {
     balancer: Arc<Balancer>,
-    _task: AbortOnDropHandle<()>,
+    _relay: Relay,
 }
 
 impl Userspace {
@@ -49,9 +49,11 @@ impl Userspace {
                 continue;
             }
             let balancer = Arc::new(Balancer::new(port.endpoints.clone(), port.affinity));
-            match serve::start(frontend.0, frontend.1, balancer.clone()).await {
-                Ok(task) => {
-                    self.listeners.insert(frontend, Listener { balancer, _task: task });
+            let picking = Arc::clone(&balancer);
+            let pick = Arc::new(move |client| picking.pick(client, Instant::now()));
+            match relay::start(frontend.0, frontend.1.into(), pick).await {
+                Ok(relay) => {
+                    self.listeners.insert(frontend, Listener { balancer, _relay: relay });
                 }
                 Err(error) => tracing::error!(service = port.name, address = %frontend.0, %error, "listening"),
             }

@@ -1,11 +1,12 @@
-//! Listens at one address and forwards each connection or datagram to the endpoint that the balancer picks.
+//! Serves a port of this host and passes on what comes: each connection, and each exchange of datagrams, to where a
+//! function says.
 
 use std::{
     collections::HashMap,
     io,
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tokio::{
@@ -15,36 +16,42 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::balance::Balancer;
-use crate::rules::Protocol;
+use crate::Protocol;
 
-/// An endpoint that does not answer in this time is skipped, once for each endpoint there may be.
+/// A target that does not answer in this time is given up, and the function asked again.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_ATTEMPTS: usize = 4;
 /// A UDP exchange that is silent for so long has ended.
 const UDP_IDLE: Duration = Duration::from_secs(60);
+/// UDP exchanges of one port at once; more are dropped, as a full connection table does.
 const MAX_UDP_CLIENTS: usize = 4096;
 const MAX_DATAGRAM: usize = 65_536;
 
-pub async fn start(
-    address: SocketAddr,
-    protocol: Protocol,
-    balancer: Arc<Balancer>,
-) -> io::Result<AbortOnDropHandle<()>> {
+/// Where to pass on what comes from a client; none: nowhere.
+pub type Pick = Arc<dyn Fn(IpAddr) -> Option<SocketAddr> + Send + Sync>;
+
+/// A port that is served until this is dropped.
+pub type Relay = AbortOnDropHandle<()>;
+
+/// Takes the port and serves it.
+///
+/// # Errors
+/// Somebody else has the port.
+pub async fn start(address: SocketAddr, protocol: Protocol, pick: Pick) -> io::Result<Relay> {
     let task = match protocol {
-        Protocol::Tcp => tokio::spawn(serve_tcp(TcpListener::bind(address).await?, balancer)),
-        Protocol::Udp => tokio::spawn(serve_udp(UdpSocket::bind(address).await?, balancer)),
+        Protocol::Tcp => tokio::spawn(serve_tcp(TcpListener::bind(address).await?, pick)),
+        Protocol::Udp => tokio::spawn(serve_udp(UdpSocket::bind(address).await?, pick)),
     };
     Ok(AbortOnDropHandle::new(task))
 }
 
-async fn serve_tcp(listener: TcpListener, balancer: Arc<Balancer>) {
+async fn serve_tcp(listener: TcpListener, pick: Pick) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, client)) => {
-                    connections.spawn(forward(stream, client, balancer.clone()));
+                    connections.spawn(forward(stream, client, pick.clone()));
                 }
                 Err(error) => {
                     // Out of descriptors, usually: others close theirs meanwhile.
@@ -57,22 +64,22 @@ async fn serve_tcp(listener: TcpListener, balancer: Arc<Balancer>) {
     }
 }
 
-async fn forward(mut stream: TcpStream, client: SocketAddr, balancer: Arc<Balancer>) {
+async fn forward(mut stream: TcpStream, client: SocketAddr, pick: Pick) {
     for _attempt in 0..MAX_ATTEMPTS {
-        let Some(endpoint) = balancer.pick(client.ip(), Instant::now()) else { return };
-        match timeout(CONNECT_TIMEOUT, TcpStream::connect(endpoint)).await {
+        let Some(target) = pick(client.ip()) else { return };
+        match timeout(CONNECT_TIMEOUT, TcpStream::connect(target)).await {
             Ok(Ok(mut server)) => {
                 // Either side's reset ends both; there is nobody to tell.
                 let _ended = tokio::io::copy_bidirectional(&mut stream, &mut server).await;
                 return;
             }
-            Ok(Err(error)) => tracing::debug!(%endpoint, %error, "connecting to an endpoint"),
-            Err(_) => tracing::debug!(%endpoint, "connecting to an endpoint takes too long"),
+            Ok(Err(error)) => tracing::debug!(%target, %error, "connecting"),
+            Err(_) => tracing::debug!(%target, "connecting takes too long"),
         }
     }
 }
 
-async fn serve_udp(socket: UdpSocket, balancer: Arc<Balancer>) {
+async fn serve_udp(socket: UdpSocket, pick: Pick) {
     let socket = Arc::new(socket);
     let mut clients: HashMap<SocketAddr, Arc<UdpSocket>> = HashMap::new();
     let mut exchanges = JoinSet::new();
@@ -82,11 +89,11 @@ async fn serve_udp(socket: UdpSocket, balancer: Arc<Balancer>) {
             received = socket.recv_from(&mut buffer) => {
                 let Ok((length, client)) = received else { continue };
                 if !clients.contains_key(&client) {
-                    let Some(endpoint) = balancer.pick(client.ip(), Instant::now()) else { continue };
                     if clients.len() >= MAX_UDP_CLIENTS {
                         continue;
                     }
-                    let Ok(upstream) = connect(endpoint).await else { continue };
+                    let Some(target) = pick(client.ip()) else { continue };
+                    let Ok(upstream) = connect(target).await else { continue };
                     let upstream = Arc::new(upstream);
                     clients.insert(client, upstream.clone());
                     exchanges.spawn(answer(socket.clone(), upstream, client));
@@ -105,9 +112,9 @@ async fn serve_udp(socket: UdpSocket, balancer: Arc<Balancer>) {
     }
 }
 
-async fn connect(endpoint: SocketAddr) -> io::Result<UdpSocket> {
+async fn connect(target: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
-    socket.connect(endpoint).await?;
+    socket.connect(target).await?;
     Ok(socket)
 }
 
