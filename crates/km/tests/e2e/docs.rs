@@ -2,9 +2,7 @@
 
 use std::{fs, process::Command};
 
-use km_testkit::{Process, eventually, free_port};
-
-use crate::{hello, km, turn};
+use crate::{mesos::Mesos, turn};
 
 /// The `sh` blocks of a document, in order.
 fn shell_blocks(document: &str) -> String {
@@ -17,31 +15,14 @@ fn shell_blocks(document: &str) -> String {
 fn a_framework_of_nothing_but_curl_runs_a_task() {
     let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
-    let port = free_port();
-    let place = |name: &str| folder.path().join(name);
-    let mut master = Command::new(km());
-    master.arg("mesos-master").arg(format!("--port={port}")).arg("--work-dir").arg(place("master"));
-    let _master = Process::start(&mut master, &place("master.log"));
-    let mut agent = Command::new(km());
-    agent
-        .arg("mesos-agent")
-        .arg(format!("--master=127.0.0.1:{port}"))
-        .arg("--port=0")
-        .arg("--work-dir")
-        .arg(place("agent"));
-    agent.arg("--resources=cpus:2;mem:1024");
-    let mut agent = Process::start(&mut agent, &place("agent.log"));
-    eventually("the agent is registered", || match hello::get(&format!("http://127.0.0.1:{port}/slaves"))? {
-        text if text.contains("\"active\":true") => Ok(()),
-        text => Err(text),
-    });
+    let mesos = Mesos::start(folder.path());
     let script = format!("set -eu\n{}", shell_blocks("mesos-with-curl.md"));
     let mut command = Command::new("timeout");
-    command.args(["60", "bash", "-c", &script]).current_dir(folder.path()).env("MASTER", format!("127.0.0.1:{port}"));
+    command.args(["60", "bash", "-c", &script]).current_dir(folder.path()).env("MASTER", mesos.master());
     let output = command.output().unwrap();
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let events = fs::read_to_string(place("events.txt")).unwrap_or_default();
-    assert!(output.status.success(), "{text}\nevents: {events}\nagent: {}", agent.output());
+    let events = fs::read_to_string(folder.path().join("events.txt")).unwrap_or_default();
+    assert!(output.status.success(), "{text}\nevents: {events}\nagent: {}", mesos.agent_log());
     assert!(text.contains("acknowledged TASK_FINISHED"), "{text}");
-    agent.stop(nix::sys::signal::Signal::SIGTERM);
+    mesos.stop();
 }

@@ -11,6 +11,7 @@ mod hello;
 mod images;
 mod kubectl;
 mod lifecycle;
+mod mesos;
 mod mesos_clients;
 mod pods;
 mod services;
