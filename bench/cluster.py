@@ -113,6 +113,32 @@ class Api:
             yield time.monotonic(), event["type"], event["object"]
 
 
+class OperatorStream:
+    """The events of a Mesos master's operator API, as (time, event), from its state at the start on."""
+
+    def __init__(self, port):
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        connection.request("POST", "/api/v1", json.dumps({"type": "SUBSCRIBE"}),
+                           {"Content-Type": "application/json", "Accept": "application/json"})
+        self.reply = connection.getresponse()
+        if self.reply.status != 200:
+            raise RuntimeError(f"SUBSCRIBE: {self.reply.status} {self.reply.read().decode()}")
+
+    def __iter__(self):
+        while length := self.reply.readline():
+            yield time.monotonic(), json.loads(self.reply.read(int(length)))
+
+
+def metric(port, name):
+    """A metric without labels, of a role's HTTP port."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", "/metrics")
+    for line in connection.getresponse().read().decode().splitlines():
+        if line.startswith(f"{name} "):
+            return float(line.split()[1])
+    return 0.0
+
+
 KUBECTL = sys.argv[2] if len(sys.argv) > 2 else "kubectl"
 
 

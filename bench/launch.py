@@ -1,6 +1,6 @@
 """Many pods at once to Running, beside tasks of a framework that does nothing else, on the same master."""
+import json
 import pathlib
-import re
 import subprocess
 import sys
 import threading
@@ -10,17 +10,13 @@ from cluster import Cluster, machine, pod
 
 PODS, AGENTS = 200, 4
 PATH = "/api/v1/namespaces/default/pods"
-SMOKE = pathlib.Path(__file__).parent.parent / "tests/peers/mesos/smoke.py"
+KM_BENCH = pathlib.Path(sys.argv[1]).parent / "km-bench"
 
 
 def null_framework(cluster):
     """Tasks a second of the do-nothing framework."""
-    command = ["python3", SMOKE, "bench", "--master", f"127.0.0.1:{cluster.state['mesos_port']}", "--tasks", str(PODS)]
-    output = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    rate = re.search(r"([\d.]+) tasks/s", output.stdout)
-    if not rate:
-        sys.exit(f"the null framework did not finish:\n{output.stdout}{output.stderr}")
-    return float(rate.group(1))
+    command = [KM_BENCH, "null-framework", f"--master=127.0.0.1:{cluster.state['mesos_port']}", f"--tasks={PODS}"]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=400).stdout)["rate"]
 
 
 with Cluster(sys.argv[1], f"--agents={AGENTS}", "--agent-resources=cpus:8;mem:8192;disk:10240") as cluster:

@@ -23,6 +23,7 @@ pub fn run(flags: &Flags) -> Result<()> {
     }
     machine::prepare()?;
     let kubectl = peers::kubectl()?;
-    shell::run(Command::new(env!("CARGO")).current_dir(root()).args(["build", "--release", "--package", "km"]))?;
+    let packages = ["build", "--release", "--package", "km", "--package", "km-bench"];
+    shell::run(Command::new(env!("CARGO")).current_dir(root()).args(packages))?;
     shell::run(Command::new("python3").arg(script).arg(root().join("target/release/km")).arg(kubectl))
 }

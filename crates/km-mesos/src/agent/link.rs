@@ -28,13 +28,23 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 /// No order of a master is longer than this many bytes.
 const LONGEST_RECORD: usize = 64 << 20;
 
-type HttpClient = Client<HttpConnector, Full<Bytes>>;
+/// What links send requests by.
+pub type HttpClient = Client<HttpConnector, Full<Bytes>>;
 
-pub(super) struct Link {
+/// A link to the master, and the outgoing messages of it. Everything that comes is an event.
+pub struct Link {
     master: String,
     client: HttpClient,
     events: UnboundedSender<Event>,
     current: Option<Current>,
+}
+
+/// A client for one link or many.
+pub fn client() -> HttpClient {
+    let mut connector = HttpConnector::new();
+    connector.set_connect_timeout(Some(ANSWER_TIMEOUT));
+    connector.set_nodelay(true);
+    Client::builder(TokioExecutor::new()).build(connector)
 }
 
 struct Current {
@@ -50,14 +60,11 @@ impl Drop for Current {
 
 impl Link {
     /// `master` is host:port.
-    pub fn new(master: String, events: UnboundedSender<Event>) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(ANSWER_TIMEOUT));
-        connector.set_nodelay(true);
-        let client = Client::builder(TokioExecutor::new()).build(connector);
+    pub fn new(master: String, client: HttpClient, events: UnboundedSender<Event>) -> Self {
         Self { master, client, events, current: None }
     }
 
+    /// Opens a link of that number with that first message, and forgets the older one.
     pub fn connect(&mut self, link: u64, register: AgentMessage) {
         let (outgoing, messages) = unbounded_channel();
         let carrier =
@@ -66,6 +73,7 @@ impl Link {
         self.current = Some(Current { outgoing, task });
     }
 
+    /// Sends on the open link, after all that was sent before. Lost when the link breaks.
     pub fn send(&self, message: AgentMessage) {
         let sent = self.current.as_ref().is_some_and(|current| current.outgoing.send(message).is_ok());
         if !sent {
@@ -73,6 +81,7 @@ impl Link {
         }
     }
 
+    /// Closes the link.
     pub fn disconnect(&mut self) {
         self.current = None;
     }

@@ -11,7 +11,7 @@ mod containers;
 mod flags;
 mod http;
 mod leftovers;
-mod link;
+pub mod link;
 mod resources;
 mod shared;
 mod streams;
@@ -61,7 +61,7 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
     }
     events.send(Event::Start)?;
     let shared = Arc::new(Shared::new(core, events.clone(), &flags, work_dir, address));
-    let link = Link::new(flags.master.clone(), events);
+    let link = Link::new(flags.master.clone(), link::client(), events);
     let actor = Actor::new(shared.clone(), received, link, containers, checkpoints);
 
     let task = tokio::spawn(async move {

@@ -146,6 +146,8 @@ impl Local {
         let flags = role::flags([
             format!("--port={}", state.mesos_port),
             format!("--work-dir={}", self.layout.master().display()),
+            // What came back is offered again this soon. On few agents a pass costs next to nothing.
+            "--allocation-interval=100ms".to_owned(),
         ])?;
         let stop = CancellationToken::new();
         let started = km_mesos::master::start(flags, stop.clone()).await.context("cannot start the Mesos master")?;

@@ -1,0 +1,60 @@
+//! The executor of hollow agents: binds the pod, as the real one does, and says that it runs.
+
+use k8s_openapi::api::core::v1::Pod;
+use km_mesos_proto::v1;
+use kube::Client;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::agent::Report;
+use crate::api;
+
+/// What a task's status says once its pod is bound.
+const BOUND: &str = "create-binding-success";
+const NOT_BOUND: &str = "create-binding-failure";
+
+pub struct Executor {
+    client: Client,
+}
+
+/// A task to be run.
+pub struct Launch {
+    pub framework: v1::FrameworkId,
+    pub task: v1::TaskInfo,
+    pub node: String,
+}
+
+impl Executor {
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Binds the task's pod in the background and reports.
+    pub fn launch(&self, launch: Launch, reports: UnboundedSender<Report>) {
+        let client = self.client.clone();
+        tokio::spawn(async move {
+            let (states, message) = match bind(&client, &launch).await {
+                Ok(()) => (vec![v1::TaskState::TaskStarting, v1::TaskState::TaskRunning], BOUND),
+                Err(error) => {
+                    tracing::warn!(task = launch.task.task_id.value, %error, "a pod can't be bound");
+                    (vec![v1::TaskState::TaskFailed], NOT_BOUND)
+                }
+            };
+            let report = Report {
+                framework: launch.framework,
+                task: launch.task.task_id,
+                executor: launch.task.executor.map(|executor| executor.executor_id).unwrap_or_default(),
+                states,
+                message: Some(message.to_owned()),
+            };
+            if reports.send(report).is_err() {
+                tracing::debug!("the agent has ended");
+            }
+        });
+    }
+}
+
+async fn bind(client: &Client, launch: &Launch) -> anyhow::Result<()> {
+    let pod: Pod = serde_json::from_slice(launch.task.data())?;
+    let annotations = pod.metadata.annotations.clone().unwrap_or_default();
+    Ok(api::bind(client, &pod.metadata, &launch.node, annotations).await?)
+}
