@@ -38,10 +38,11 @@ pub struct Flags {
 
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let client = connect(Options::new(flags.master.parse().context("--master")?))?;
-    let (session, events) = client.subscribe(framework(), Vec::new()).await.context("can't subscribe")?;
+    let (session, mut events) = client.subscribe(framework(), Vec::new()).await.context("can't subscribe")?;
     let began = Instant::now();
-    let result = timeout(Duration::from_secs(flags.limit), launch_all(&session, events, flags.tasks)).await;
+    let result = timeout(Duration::from_secs(flags.limit), launch_all(&session, &mut events, flags.tasks)).await;
     let took = began.elapsed();
+    // The stream is open still: without it the framework would be gone already.
     let teardown = Call { r#type: Some(call::Type::Teardown.into()), ..Call::default() };
     session.call(teardown).await.context("can't tear the framework down")?;
     let accepts = result.with_context(|| format!("not all tasks ran within {} s", flags.limit))??;
@@ -63,7 +64,7 @@ fn framework() -> v1::FrameworkInfo {
 }
 
 /// Launches the tasks on whatever is offered; answers the number of ACCEPT calls when all are RUNNING.
-async fn launch_all(session: &Session, mut events: EventStream, tasks: usize) -> anyhow::Result<usize> {
+async fn launch_all(session: &Session, events: &mut EventStream, tasks: usize) -> anyhow::Result<usize> {
     let (task, executor) = (Resources::parse(TASK, "*")?, Resources::parse(EXECUTOR, "*")?);
     let (mut launched, mut accepts) = (0, 0);
     let mut with_executor = BTreeSet::new();
