@@ -1,3 +1,5 @@
+//! What a container is given, for what its pod asks.
+
 use super::*;
 use crate::{Mount, bundle::ImageConfig};
 
