@@ -15,23 +15,34 @@ use serde::Deserialize;
 /// A named readiness check: `Err` says what is missing.
 pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
+/// Something worth knowing beside the checks.
+type Note = Arc<dyn Fn() -> String + Send + Sync>;
+
 /// Collects a role's checks and metrics and turns them into routes.
 #[derive(Default)]
 pub struct Admin {
     checks: Vec<(&'static str, Check)>,
+    notes: Vec<(&'static str, Note)>,
     registry: Arc<Registry>,
 }
 
 impl Admin {
     /// `registry` is encoded at every scrape.
     pub fn new(registry: Registry) -> Self {
-        Self { checks: Vec::new(), registry: Arc::new(registry) }
+        Self { checks: Vec::new(), notes: Vec::new(), registry: Arc::new(registry) }
     }
 
     /// Adds a readiness check, e.g. `subscribed` or `caches-synced`.
     #[must_use]
     pub fn check(mut self, name: &'static str, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         self.checks.push((name, Arc::new(check)));
+        self
+    }
+
+    /// Adds a line to `/readyz?verbose` that fails nothing, e.g. which of several roles it is.
+    #[must_use]
+    pub fn note(mut self, name: &'static str, note: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        self.notes.push((name, Arc::new(note)));
         self
     }
 
@@ -64,6 +75,9 @@ async fn ready(State(admin): State<Arc<Admin>>, Query(query): Query<Verbosity>) 
             }
         };
         text.push_str(&line);
+    }
+    for (name, note) in &admin.notes {
+        let _infallible = writeln!(text, "[i]{name}: {}", note());
     }
     if failed {
         let _infallible = write!(text, "readyz check failed");

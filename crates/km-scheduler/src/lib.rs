@@ -1,9 +1,11 @@
 //! The Kubernetes scheduler as a Mesos framework.
 //!
-//! [`core`] decides, without IO. The rest of the crate is its shell: [`start`] connects it with the API server, the
-//! Mesos master and an HTTP port. [`embed`] is for programs that want to run pods on Mesos without an API server.
+//! [`core`] decides on pods and [`election`] on who leads, both without IO. The rest of the crate is their shell:
+//! [`start`] connects them with the API server, the Mesos master and an HTTP port. [`embed`] is for programs that want to
+//! run pods on Mesos without an API server.
 
 pub mod core;
+pub mod election;
 pub mod embed;
 mod flags;
 mod shell;

@@ -5,24 +5,29 @@ mod artifacts;
 mod driver;
 mod http;
 mod identity;
+mod leader;
+mod lease;
 mod master;
 mod metrics;
 mod refusals;
+mod status;
+mod term;
 mod watch;
 
-use std::{net::SocketAddr, path::Path, sync::Arc};
+use std::{net::SocketAddr, path::Path, pin::pin, sync::Arc};
 
 use anyhow::Context;
-use km_mesos_client::{Credentials, Masters};
 use km_observe::Started;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use tokio::{net::TcpListener, sync::mpsc};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    sync::{mpsc, watch as watch_channel},
+};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    Flags,
-    core::{Core, Event},
-};
+use crate::Flags;
+use term::{End, Office};
 
 /// Starts the scheduler. Returns once its port is bound; it connects to API server and master by itself and keeps
 /// trying. After `stop` it ends without touching pods or tasks: the next scheduler takes them over.
@@ -36,11 +41,14 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
     let listener = TcpListener::bind(socket).await.with_context(|| format!("can't listen on {socket}"))?;
     let address = listener.local_addr()?;
     let artifacts = artifacts::Artifacts::new(&flags, address)?;
+    let handover = handover_requests()?;
 
-    let status = Arc::new(driver::Status::default());
+    let status = Arc::new(status::Status::default());
     let metrics = metrics::Metrics::default();
-    let (events, inbox) = mpsc::channel::<Event>(4096);
-    let router = http::router(Arc::clone(&status), events.clone(), &metrics, &artifacts);
+    let router = http::router(Arc::clone(&status), &metrics, &artifacts);
+    let executor = artifacts.executor();
+    let (flags, audience) = (Arc::new(flags), watch_channel::Sender::new(None));
+    let office = Office { flags, client, masters, credentials, executor, status, metrics, audience };
     let task = tokio::spawn(async move {
         let ended = stop.child_token();
         let serving = {
@@ -49,8 +57,7 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
                 async move { axum::serve(listener, router).with_graceful_shutdown(ended.cancelled_owned()).await },
             )
         };
-        let result = run(&flags, client, (masters, credentials), artifacts, (status, metrics), (events, inbox), &ended);
-        let result = result.await;
+        let result = run(&office, handover, &ended).await;
         ended.cancel();
         serving.await.context("the HTTP server ended abnormally")?.context("the HTTP server failed")?;
         result
@@ -58,33 +65,61 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
     Ok(Started { name: "scheduler", address, task })
 }
 
-async fn run(
-    flags: &Flags,
-    client: kube::Client,
-    (masters, credentials): (Masters, Option<Credentials>),
-    artifacts: artifacts::Artifacts,
-    (status, metrics): (Arc<driver::Status>, metrics::Metrics),
-    (events, inbox): (mpsc::Sender<Event>, mpsc::Receiver<Event>),
-    stop: &CancellationToken,
-) -> anyhow::Result<()> {
-    let identity = tokio::select! {
-        identity = identity::Identity::open(client.clone(), &flags.framework_name) => Arc::new(identity),
-        () = stop.cancelled() => return Ok(()),
+/// The watches run all the time, the rest in terms: one after the other, when elected or asked for.
+async fn run(office: &Office, mut handover: mpsc::Receiver<()>, stop: &CancellationToken) -> anyhow::Result<()> {
+    let watching = async {
+        watch::run(office.client.clone(), office.audience.subscribe(), &office.status, stop).await;
+        // It ends with the stop, when leading still has its last things to do.
+        std::future::pending().await
     };
-    let core = Core::new(flags.config(artifacts.executor()), identity.generation());
-    let link = master::Link::new(masters, credentials.as_ref())?;
-    let api = api::Api::new(client.clone(), Arc::clone(&identity), events.clone());
-    let driver = driver::Driver { core, status, metrics, api, link: link.clone(), events: events.clone() };
-
-    let subscribing =
-        master::subscribe_for_ever(link, flags.framework(), credentials, identity.clone(), events.clone(), stop);
-    let watching = watch::run(client, identity, events, stop);
+    let leading = async {
+        let election = &office.flags.election;
+        if election.leader_elect {
+            leader::run(office, election, &mut handover, stop).await
+        } else {
+            alone(office, &mut handover, stop).await
+        }
+    };
     tokio::select! {
-        result = subscribing => result,
-        () = watching => Ok(()),
-        () = driver.run(inbox, stop) => Ok(()),
-        () = stop.cancelled() => Ok(()),
+        result = leading => result,
+        result = watching => result,
     }
+}
+
+/// Leads without election. Asked to hand over it starts afresh, as there is nobody else.
+async fn alone(office: &Office, handover: &mut mpsc::Receiver<()>, stop: &CancellationToken) -> anyhow::Result<()> {
+    while !stop.is_cancelled() {
+        let term = stop.child_token();
+        let mut serving = pin!(office.serve(&term));
+        let end = tokio::select! {
+            end = &mut serving => end?,
+            Some(()) = handover.recv() => {
+                tracing::info!("asked to start afresh");
+                term.cancel();
+                serving.await?
+            }
+        };
+        if end == End::TakenOver {
+            return Err(master::TakenOver.into());
+        }
+    }
+    Ok(())
+}
+
+/// A message for each SIGUSR1.
+fn handover_requests() -> anyhow::Result<mpsc::Receiver<()>> {
+    let mut signals = signal(SignalKind::user_defined1()).context("can't listen for SIGUSR1")?;
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(async move {
+        while signals.recv().await.is_some() {
+            // One that waits already says the same.
+            let _waits = sender.try_send(());
+            if sender.is_closed() {
+                return;
+            }
+        }
+    });
+    Ok(receiver)
 }
 
 async fn kube_client(path: &Path) -> anyhow::Result<kube::Client> {

@@ -9,18 +9,9 @@ use kube::{
     Api, Client,
     api::{DeleteParams, ListParams, PostParams},
 };
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use cluster::{Cluster, PATIENCE, get, wait};
-
-fn pod(name: &str, cpu: &str) -> Pod {
-    let pod = json!({
-        "metadata": { "name": name },
-        "spec": { "containers": [{ "name": "main", "image": "none", "resources": { "requests": { "cpu": cpu } } }] },
-    });
-    serde_json::from_value(pod).expect("a pod")
-}
+use cluster::{Cluster, PATIENCE, get, pod, wait};
 
 async fn events(client: &Client, reason: &str) -> Vec<String> {
     let events: Api<Event> = Api::namespaced(client.clone(), "default");

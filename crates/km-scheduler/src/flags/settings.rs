@@ -61,7 +61,7 @@ impl Flags {
         if !absolute(&self.agent_kubeconfig) {
             return bad("agent-kubeconfig", "must be an absolute path on the agents".to_owned());
         }
-        Ok(())
+        self.election.check()
     }
 
     /// The core's settings. `executor` is the prototype with its id.

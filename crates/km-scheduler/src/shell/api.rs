@@ -15,6 +15,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use super::identity::{Identity, within};
 use crate::core::{Action, ApiFailure, ApiReply, Event, EventKind, PodListing};
@@ -37,28 +38,32 @@ pub struct Api {
     identity: Arc<Identity>,
     events: mpsc::Sender<Event>,
     slots: Arc<Semaphore>,
+    stop: CancellationToken,
 }
 
 impl Api {
-    pub fn new(client: Client, identity: Arc<Identity>, events: mpsc::Sender<Event>) -> Self {
-        Self { client, identity, events, slots: Arc::new(Semaphore::new(PARALLEL)) }
+    /// After `stop` nothing is written any more: an operation on its way is given up.
+    pub fn new(client: Client, identity: Arc<Identity>, events: mpsc::Sender<Event>, stop: CancellationToken) -> Self {
+        Self { client, identity, events, slots: Arc::new(Semaphore::new(PARALLEL)), stop }
     }
 
     /// Starts an operation; its answer comes as an event.
     pub fn start(&self, action: Action) {
         let api = self.clone();
-        tokio::spawn(async move {
-            // The semaphore is never closed.
-            let Ok(_slot) = api.slots.acquire().await else { return };
-            let op = operation(&action);
-            let reply = match api.perform(action).await {
-                Ok(reply) => reply,
-                Err(error) => ApiReply::Failed(failure(&error)),
-            };
-            if let Some(op) = op {
-                let _stopping = api.events.send(Event::Api { op, reply }).await;
-            }
-        });
+        tokio::spawn(async move { api.stop.run_until_cancelled(api.run(action)).await });
+    }
+
+    async fn run(&self, action: Action) {
+        // The semaphore is never closed.
+        let Ok(_slot) = self.slots.acquire().await else { return };
+        let op = operation(&action);
+        let reply = match self.perform(action).await {
+            Ok(reply) => reply,
+            Err(error) => ApiReply::Failed(failure(&error)),
+        };
+        if let Some(op) = op {
+            let _stopping = self.events.send(Event::Api { op, reply }).await;
+        }
     }
 
     async fn perform(&self, action: Action) -> Outcome {
@@ -76,7 +81,6 @@ impl Api {
             Action::EndPod { pod, uid, phase, message, .. } => self.end_pod(&pod, &uid, phase, &message).await,
             Action::ListPods { .. } => self.list_pods().await,
             Action::EmitEvent { pod, uid, kind, message } => self.emit(&pod, uid, kind, message).await,
-            Action::ForgetFramework => self.identity.forget().await.map(|()| ApiReply::Done),
             other => {
                 tracing::error!(?other, "no operation of the API server");
                 Ok(ApiReply::Done)

@@ -1,41 +1,23 @@
 //! The loop around the core: events in order, actions to whom they concern.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{api::Api, master::Link, metrics::Metrics};
-use crate::core::{Action, Core, Event, OfferLine, QueueLine, TaskLine};
+use super::{
+    api::Api,
+    master::Link,
+    metrics::Metrics,
+    status::{Shown, Status},
+};
+use crate::core::{Action, Core, Event};
 
 /// Longest sleep when the core names no time.
 const SLEEP: Duration = Duration::from_secs(60);
-
-/// What the HTTP port shows.
-#[derive(Default)]
-pub struct Status {
-    shown: Mutex<Shown>,
-}
-
-/// A look at the core.
-#[derive(Clone, Debug, Default)]
-pub struct Shown {
-    pub subscribed: bool,
-    pub synced: bool,
-    pub tasks: Vec<TaskLine>,
-    pub queue: Vec<QueueLine>,
-    pub offers: Vec<OfferLine>,
-}
-
-impl Status {
-    pub fn lock(&self) -> MutexGuard<'_, Shown> {
-        // The value is whole at any time.
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// The core and where its actions go.
 pub struct Driver {
@@ -48,10 +30,10 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Runs until `stop`.
+    /// Runs until `stop`. Then no call leaves any more: a call on its way is given up.
     pub async fn run(mut self, mut inbox: mpsc::Receiver<Event>, stop: &CancellationToken) {
         let start = Instant::now();
-        let calls = self.ordered_calls();
+        let calls = self.ordered_calls(stop.clone());
         let mut shown_at = Duration::ZERO;
         loop {
             let now = start.elapsed();
@@ -66,7 +48,7 @@ impl Driver {
             let now = start.elapsed();
             for action in self.core.handle(now, event) {
                 self.metrics.count_action(&action);
-                self.carry_out(action, &calls);
+                self.carry_out(action, &calls, stop);
             }
             // Lines are made for people; once in a while is enough when much happens.
             if inbox.is_empty() || now > shown_at + Duration::from_millis(200) {
@@ -86,12 +68,12 @@ impl Driver {
         };
     }
 
-    fn carry_out(&self, action: Action, calls: &mpsc::UnboundedSender<Action>) {
+    fn carry_out(&self, action: Action, calls: &mpsc::UnboundedSender<Action>, stop: &CancellationToken) {
         match action {
             // Each task has one acknowledgement on the way at most, so their order doesn't matter.
             Action::Acknowledge { .. } => {
-                let link = self.link.clone();
-                tokio::spawn(async move { link.send(action).await });
+                let (link, stop) = (self.link.clone(), stop.clone());
+                tokio::spawn(async move { stop.run_until_cancelled(link.send(action)).await });
             }
             Action::Accept { .. }
             | Action::Decline { .. }
@@ -110,7 +92,7 @@ impl Driver {
     }
 
     /// Calls go out one after the other: a REVIVE must not overtake the DECLINE before it.
-    fn ordered_calls(&self) -> mpsc::UnboundedSender<Action> {
+    fn ordered_calls(&self, stop: CancellationToken) -> mpsc::UnboundedSender<Action> {
         let (sender, mut receiver) = mpsc::unbounded_channel::<Action>();
         let (link, events) = (self.link.clone(), self.events.clone());
         tokio::spawn(async move {
@@ -119,7 +101,7 @@ impl Driver {
                     Action::Accept { batch, .. } => Some(*batch),
                     _ => None,
                 };
-                let outcome = link.send(action).await;
+                let Some(outcome) = stop.run_until_cancelled(link.send(action)).await else { return };
                 if let Some(batch) = batch {
                     let _stopping = events.send(Event::AcceptResult { batch, outcome }).await;
                 }

@@ -11,26 +11,26 @@ use axum::{
     routing::get,
 };
 use km_observe::Admin;
-use tokio::sync::mpsc;
 use tokio_util::io::ReaderStream;
 
-use super::{artifacts::Artifacts, driver::Status, metrics::Metrics};
+use super::{artifacts::Artifacts, metrics::Metrics, status::Status};
 use crate::core::{Event, Request};
 
 #[derive(Clone)]
 struct Debug {
     status: Arc<Status>,
-    events: mpsc::Sender<Event>,
 }
 
 /// All routes of the scheduler.
-pub fn router(status: Arc<Status>, events: mpsc::Sender<Event>, metrics: &Metrics, artifacts: &Artifacts) -> Router {
-    let subscribed = Arc::clone(&status);
-    let synced = Arc::clone(&status);
+pub fn router(status: Arc<Status>, metrics: &Metrics, artifacts: &Artifacts) -> Router {
+    let [subscribed, synced, role] = [(); 3].map(|()| Arc::clone(&status));
     let said = |yes: bool, no: &str| if yes { Ok(()) } else { Err(no.to_owned()) };
     let admin = Admin::new(metrics.registry())
-        .check("subscribed", move || said(subscribed.lock().subscribed, "not subscribed to a Mesos master"))
-        .check("caches-synced", move || said(synced.lock().synced, "pods and nodes are not listed yet"));
+        .check("subscribed", move || {
+            said(subscribed.stands_by() || subscribed.lock().subscribed, "not subscribed to a Mesos master")
+        })
+        .check("caches-synced", move || said(synced.is_synced(), "pods and nodes are not listed yet"))
+        .note("role", move || role.role());
     let debug = Router::new()
         .route("/debug/registry/tasks", get(tasks))
         .route("/debug/scheduler/podqueue", get(queue))
@@ -38,7 +38,7 @@ pub fn router(status: Arc<Status>, events: mpsc::Sender<Event>, metrics: &Metric
         .route("/debug/actions/requestExplicit", get(async |state| request(state, Request::Explicit).await))
         .route("/debug/actions/requestImplicit", get(async |state| request(state, Request::Implicit).await))
         .route("/debug/actions/kamikaze", get(kamikaze))
-        .with_state(Debug { status, events });
+        .with_state(Debug { status });
     let files = artifacts.files.iter().fold(Router::new(), |router, (name, path)| {
         let path = path.clone();
         router.route(&format!("/{name}"), get(move || file(path.clone())))
@@ -73,9 +73,10 @@ async fn request(State(debug): State<Debug>, request: Request) -> StatusCode {
     if !debug.status.lock().subscribed {
         return StatusCode::SERVICE_UNAVAILABLE;
     }
-    match debug.events.send(Event::Request(request)).await {
-        Ok(()) => StatusCode::NO_CONTENT,
-        Err(_stopping) => StatusCode::SERVICE_UNAVAILABLE,
+    if debug.status.tell(Event::Request(request)).await {
+        StatusCode::NO_CONTENT
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
     }
 }
 

@@ -20,6 +20,15 @@ const GENERATION: &str = "generation";
 /// Longest wait for one answer of the API server.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Why the identity can't be written.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    #[error("another scheduler was started for this framework since")]
+    Superseded,
+}
+
 /// The framework id as it is stored.
 pub struct Identity {
     client: Client,
@@ -57,7 +66,7 @@ impl Identity {
     }
 
     /// Stores the id. Nothing may be launched before that.
-    pub async fn keep(&self, id: &str) -> Result<(), kube::Error> {
+    pub async fn keep(&self, id: &str) -> Result<(), IdentityError> {
         if self.id().as_deref() == Some(id) {
             return Ok(());
         }
@@ -67,7 +76,7 @@ impl Identity {
     }
 
     /// Forgets the id: the framework was removed by Mesos.
-    pub async fn forget(&self) -> Result<(), kube::Error> {
+    pub async fn forget(&self) -> Result<(), IdentityError> {
         self.write(None).await?;
         self.id.send_replace(None);
         Ok(())
@@ -80,22 +89,36 @@ impl Identity {
         Ok(stored.is_some() && stored == self.id())
     }
 
-    async fn write(&self, id: Option<&str>) -> Result<(), kube::Error> {
-        let patch = json!({ "data": { FRAMEWORK_ID: id, FRAMEWORK_NAME: self.framework_name } });
-        within(maps(&self.client).patch(NAME, &PatchParams::default(), &Patch::Merge(patch))).await.map(drop)
+    /// Writes only as long as no other scheduler was started for this framework: the number of starts is a fence that a
+    /// scheduler which stood still for long can't pass.
+    async fn write(&self, id: Option<&str>) -> Result<(), IdentityError> {
+        let maps = maps(&self.client);
+        let Some(stored) = within(maps.get_opt(NAME)).await? else {
+            // Somebody deleted it. Without it, no list of the API server would ever be believed again.
+            let mut map = new_map(&self.framework_name, self.generation);
+            if let Some(id) = id {
+                map.data.get_or_insert_default().insert(FRAMEWORK_ID.to_owned(), id.to_owned());
+            }
+            within(maps.create(&PostParams::default(), &map)).await?;
+            return Ok(());
+        };
+        let latest = stored.data.as_ref().and_then(|data| data.get(GENERATION)).and_then(|text| text.parse().ok());
+        if latest.is_some_and(|latest: u32| latest != self.generation) {
+            return Err(IdentityError::Superseded);
+        }
+        let patch = json!({
+            "metadata": { "resourceVersion": stored.metadata.resource_version },
+            "data": { FRAMEWORK_ID: id, FRAMEWORK_NAME: self.framework_name },
+        });
+        within(maps.patch(NAME, &PatchParams::default(), &Patch::Merge(patch))).await?;
+        Ok(())
     }
 
     async fn count_start(client: &Client, framework_name: &str) -> Result<(u32, Option<String>), kube::Error> {
         let maps = maps(client);
         let Some(mut map) = within(maps.get_opt(NAME)).await? else {
-            ensure_namespace(client).await?;
-            let mut map = ConfigMap::default();
-            map.metadata.name = Some(NAME.to_owned());
-            map.data = Some(BTreeMap::from([
-                (GENERATION.to_owned(), "1".to_owned()),
-                (FRAMEWORK_NAME.to_owned(), framework_name.to_owned()),
-            ]));
-            within(maps.create(&PostParams::default(), &map)).await?;
+            ensure_namespace(client, NAMESPACE).await?;
+            within(maps.create(&PostParams::default(), &new_map(framework_name, 1))).await?;
             return Ok((1, None));
         };
         let data = map.data.get_or_insert_default();
@@ -114,17 +137,28 @@ impl Identity {
     }
 }
 
+fn new_map(framework_name: &str, generation: u32) -> ConfigMap {
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some(NAME.to_owned());
+    map.data = Some(BTreeMap::from([
+        (GENERATION.to_owned(), generation.to_string()),
+        (FRAMEWORK_NAME.to_owned(), framework_name.to_owned()),
+    ]));
+    map
+}
+
 fn maps(client: &Client) -> Api<ConfigMap> {
     Api::namespaced(client.clone(), NAMESPACE)
 }
 
-async fn ensure_namespace(client: &Client) -> Result<(), kube::Error> {
+/// Makes a namespace unless it is there.
+pub async fn ensure_namespace(client: &Client, name: &str) -> Result<(), kube::Error> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    if within(namespaces.get_opt(NAMESPACE)).await?.is_some() {
+    if within(namespaces.get_opt(name)).await?.is_some() {
         return Ok(());
     }
     let mut namespace = Namespace::default();
-    namespace.metadata.name = Some(NAMESPACE.to_owned());
+    namespace.metadata.name = Some(name.to_owned());
     match within(namespaces.create(&PostParams::default(), &namespace)).await {
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
         result => result.map(drop),

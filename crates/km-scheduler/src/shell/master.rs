@@ -71,7 +71,12 @@ impl Link {
     }
 }
 
-/// Subscribes, again and again. Ends with an error when another scheduler took the framework over.
+/// Another scheduler took the framework over.
+#[derive(Debug, thiserror::Error)]
+#[error("another scheduler subscribed with this framework's id")]
+pub struct TakenOver;
+
+/// Subscribes, again and again. Ends with the error [`TakenOver`] when another scheduler took the framework over.
 pub async fn subscribe_for_ever(
     link: Link,
     framework: v1::FrameworkInfo,
@@ -94,7 +99,7 @@ pub async fn subscribe_for_ever(
                 events.send(Event::Disconnected).await?;
                 match end {
                     End::Removed => forget(&identity, &events).await?,
-                    End::TakenOver => anyhow::bail!("another scheduler subscribed with this framework's id"),
+                    End::TakenOver => return Err(TakenOver.into()),
                     End::Broken => {}
                 }
             }

@@ -1,19 +1,32 @@
-//! Watches pods and nodes and turns them into events.
+//! Watches pods and nodes, keeps them, and tells whoever leads.
+//!
+//! The watches run as long as the process: a scheduler that stands by has everything at hand when it is elected.
 
-use std::{collections::BTreeMap, fmt::Debug, pin::pin, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt::Debug,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
     Api, Client, Resource, ResourceExt,
     runtime::{WatchStreamExt, watcher},
 };
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::identity::Identity;
+use super::{identity::Identity, status::Status};
 use crate::core::Event;
+
+/// How many kinds are watched.
+const KINDS: usize = 2;
 
 /// A kind that is watched.
 trait Watched: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static {
@@ -39,85 +52,164 @@ impl Watched for Node {
     }
 }
 
-/// Runs until `stop`, or until nobody wants the events.
-pub async fn run(client: Client, identity: Arc<Identity>, events: mpsc::Sender<Event>, stop: &CancellationToken) {
-    let (synced, mut both) = mpsc::channel::<()>(2);
-    let nodes = follow::<Node>(client.clone(), &identity, events.clone(), synced.clone());
-    let pods = follow::<Pod>(client, &identity, events.clone(), synced);
-    let report = async {
-        for _ in 0..2 {
-            both.recv().await;
+/// A core that wants to know everything.
+#[derive(Clone)]
+pub struct Listener {
+    identity: Arc<Identity>,
+    events: mpsc::Sender<Event>,
+    /// Kinds that it hasn't been told completely yet.
+    missing: Arc<AtomicUsize>,
+}
+
+impl Listener {
+    pub fn new(identity: Arc<Identity>, events: mpsc::Sender<Event>) -> Self {
+        Self { identity, events, missing: Arc::new(AtomicUsize::new(KINDS)) }
+    }
+
+    /// One that has gone needs to know nothing.
+    async fn tell(&self, event: Event) {
+        let _gone = self.events.send(event).await;
+    }
+
+    /// All objects of a kind were told. After the last kind the core is told so: the channel keeps the order, so
+    /// everything is in front of it.
+    async fn complete(&self) {
+        if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.tell(Event::CachesSynced).await;
         }
-        // The channel keeps the order: all objects are in front of this.
-        let _closed = events.send(Event::CachesSynced).await;
-        std::future::pending::<()>().await;
+    }
+}
+
+/// Runs until `stop`.
+pub async fn run(
+    client: Client,
+    audience: watch::Receiver<Option<Listener>>,
+    status: &Status,
+    stop: &CancellationToken,
+) {
+    let missing = AtomicUsize::new(KINDS);
+    let listed = || {
+        if missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            status.set_caches_synced();
+        }
     };
+    let nodes = follow::<Node>(client.clone(), audience.clone(), listed);
+    let pods = follow::<Pod>(client, audience, listed);
     tokio::select! {
         () = nodes => {}
         () = pods => {}
-        () = report => {}
         () = stop.cancelled() => {}
     }
 }
 
-async fn follow<K: Watched>(
-    client: Client,
-    identity: &Identity,
-    events: mpsc::Sender<Event>,
-    synced: mpsc::Sender<()>,
-) {
-    let stream = watcher(Api::<K>::all(client), watcher::Config::default()).default_backoff();
-    let ended = pump(pin!(stream), identity, &events, &synced).await;
-    tracing::debug!(kind = %K::kind(&()), ?ended, "watch ended");
-}
-
-/// Passes events on; after a new list also the deletions that were missed. None when nobody listens any more.
-async fn pump<K: Watched>(
-    mut stream: impl Stream<Item = watcher::Result<watcher::Event<K>>> + Unpin,
-    identity: &Identity,
-    events: &mpsc::Sender<Event>,
-    synced: &mpsc::Sender<()>,
-) -> Option<()> {
-    let mut known: BTreeMap<String, Arc<K>> = BTreeMap::new();
-    let mut listed: BTreeMap<String, Arc<K>> = BTreeMap::new();
-    while let Some(event) = stream.next().await {
-        match event {
-            Ok(watcher::Event::Apply(object)) => {
-                let object = Arc::new(object);
-                known.insert(key(&*object), Arc::clone(&object));
-                events.send(object.applied()).await.ok()?;
-            }
-            Ok(watcher::Event::Delete(object)) => {
-                known.remove(&key(&object));
-                events.send(Arc::new(object).deleted()).await.ok()?;
-            }
-            Ok(watcher::Event::Init) => listed.clear(),
-            Ok(watcher::Event::InitApply(object)) => {
-                listed.insert(key(&object), Arc::new(object));
-            }
-            Ok(watcher::Event::InitDone) => {
-                let now = std::mem::take(&mut listed);
-                let missing: Vec<(String, Arc<K>)> = known
-                    .iter()
-                    .filter(|(key, _)| !now.contains_key(*key))
-                    .map(|(k, o)| (k.clone(), o.clone()))
-                    .collect();
-                for (key, object) in &now {
-                    known.insert(key.clone(), Arc::clone(object));
-                    events.send(Arc::clone(object).applied()).await.ok()?;
+/// Ends when nobody can listen any more. `listed` is called once, after the first complete list.
+async fn follow<K: Watched>(client: Client, mut audience: watch::Receiver<Option<Listener>>, listed: impl Fn()) {
+    let mut stream = pin!(watcher(Api::<K>::all(client), watcher::Config::default()).default_backoff());
+    let mut cache = Cache::<K>::default();
+    audience.mark_changed();
+    loop {
+        tokio::select! {
+            changed = audience.changed() => {
+                if changed.is_err() {
+                    return;
                 }
-                if !missing.is_empty() && is_ours(identity).await {
-                    for (key, object) in missing {
-                        known.remove(&key);
-                        events.send(object.deleted()).await.ok()?;
+                let listener = audience.borrow_and_update().clone();
+                cache.introduce(listener).await;
+            }
+            event = stream.next() => match event {
+                Some(Ok(event)) => {
+                    let before = cache.complete;
+                    cache.take(event).await;
+                    if cache.complete && !before {
+                        listed();
                     }
                 }
-                let _already_synced = synced.try_send(());
-            }
-            Err(error) => tracing::warn!(kind = %K::kind(&()), %error, "watch interrupted"),
+                Some(Err(error)) => tracing::warn!(kind = %K::kind(&()), %error, "watch interrupted"),
+                None => return,
+            },
         }
     }
-    None
+}
+
+/// All objects of a kind, and to whom changes are told.
+struct Cache<K> {
+    known: BTreeMap<String, Arc<K>>,
+    /// A list that isn't complete yet.
+    listed: BTreeMap<String, Arc<K>>,
+    complete: bool,
+    listener: Option<Listener>,
+}
+
+impl<K> Default for Cache<K> {
+    fn default() -> Self {
+        Self { known: BTreeMap::new(), listed: BTreeMap::new(), complete: false, listener: None }
+    }
+}
+
+impl<K: Watched> Cache<K> {
+    /// A new listener is told all that is known.
+    async fn introduce(&mut self, listener: Option<Listener>) {
+        self.listener = listener;
+        let Some(listener) = &self.listener else { return };
+        for object in self.known.values() {
+            listener.tell(Arc::clone(object).applied()).await;
+        }
+        if self.complete {
+            listener.complete().await;
+        }
+    }
+
+    async fn take(&mut self, event: watcher::Event<K>) {
+        match event {
+            watcher::Event::Apply(object) => {
+                let object = Arc::new(object);
+                self.known.insert(key(&*object), Arc::clone(&object));
+                self.tell(object.applied()).await;
+            }
+            watcher::Event::Delete(object) => {
+                self.known.remove(&key(&object));
+                self.tell(Arc::new(object).deleted()).await;
+            }
+            watcher::Event::Init => self.listed.clear(),
+            watcher::Event::InitApply(object) => {
+                self.listed.insert(key(&object), Arc::new(object));
+            }
+            watcher::Event::InitDone => self.take_list().await,
+        }
+    }
+
+    async fn tell(&self, event: Event) {
+        if let Some(listener) = &self.listener {
+            listener.tell(event).await;
+        }
+    }
+
+    /// A complete list is there: passes its objects on, and also the deletions that were missed.
+    async fn take_list(&mut self) {
+        let now = std::mem::take(&mut self.listed);
+        let missing = self.known.iter().filter(|(key, _)| !now.contains_key(*key));
+        let missing: Vec<(String, Arc<K>)> = missing.map(|(key, object)| (key.clone(), Arc::clone(object))).collect();
+        for (key, object) in now {
+            self.known.insert(key, Arc::clone(&object));
+            self.tell(object.applied()).await;
+        }
+        // Nobody acts on what a standby believes; what it missed is found out when it leads.
+        let believed = match &self.listener {
+            Some(listener) if !missing.is_empty() => is_ours(&listener.identity).await,
+            _ => true,
+        };
+        if believed {
+            for (key, object) in missing {
+                self.known.remove(&key);
+                self.tell(object.deleted()).await;
+            }
+        }
+        if !std::mem::replace(&mut self.complete, true)
+            && let Some(listener) = &self.listener
+        {
+            listener.complete().await;
+        }
+    }
 }
 
 /// A list without objects that were there proves their deletion only if it comes from the store that we know.

@@ -4,11 +4,13 @@
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
+use k8s_openapi::api::core::v1::Pod;
 use km_observe::Started;
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 /// How long anything may take on a busy machine.
@@ -124,4 +126,12 @@ pub async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     stream.read_to_string(&mut text).await.expect("it answers");
     let status = text.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status line");
     (status, text)
+}
+
+pub fn pod(name: &str, cpu: &str) -> Pod {
+    let pod = json!({
+        "metadata": { "name": name },
+        "spec": { "containers": [{ "name": "main", "image": "none", "resources": { "requests": { "cpu": cpu } } }] },
+    });
+    serde_json::from_value(pod).expect("a pod")
 }

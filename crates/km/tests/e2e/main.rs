@@ -7,6 +7,7 @@
 mod bad_input;
 mod disk;
 mod docs;
+mod failover;
 mod hello;
 mod images;
 mod kubectl;

@@ -1,0 +1,81 @@
+//! One term of office: everything that only the leader does, from reading the identity to the last call.
+
+use std::sync::Arc;
+
+use km_mesos_client::{Credentials, Masters};
+use km_mesos_proto::v1;
+use kube::Client;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    api, driver,
+    identity::Identity,
+    master::{self, TakenOver},
+    metrics::Metrics,
+    status::Status,
+    watch::Listener,
+};
+use crate::{Flags, core::Core};
+
+/// What a term needs. It outlives terms.
+#[derive(Clone)]
+pub struct Office {
+    pub flags: Arc<Flags>,
+    pub client: Client,
+    pub masters: Masters,
+    pub credentials: Option<Credentials>,
+    pub executor: v1::ExecutorInfo,
+    pub status: Arc<Status>,
+    pub metrics: Metrics,
+    /// To whom the watches tell what they see.
+    pub audience: watch::Sender<Option<Listener>>,
+}
+
+/// How a term ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Stopped,
+    /// Another scheduler subscribed with the framework's id.
+    TakenOver,
+}
+
+impl Office {
+    /// Acts as the leader until `stop`. Tasks go on; calls and writes that are under way are given up, and what Mesos
+    /// and the API server made of them shows itself to the next term.
+    pub async fn serve(&self, stop: &CancellationToken) -> anyhow::Result<End> {
+        let identity = tokio::select! {
+            identity = Identity::open(self.client.clone(), &self.flags.framework_name) => Arc::new(identity),
+            () = stop.cancelled() => return Ok(End::Stopped),
+        };
+        // A former term's late answers must not reach this one: each has its own channel and token.
+        let stop = stop.child_token();
+        let (events, inbox) = mpsc::channel(4096);
+        let core = Core::new(self.flags.config(self.executor.clone()), identity.generation());
+        let link = master::Link::new(self.masters.clone(), self.credentials.as_ref())?;
+        let api = api::Api::new(self.client.clone(), Arc::clone(&identity), events.clone(), stop.clone());
+        let (status, metrics) = (Arc::clone(&self.status), self.metrics.clone());
+        let driver = driver::Driver { core, status, metrics, api, link: link.clone(), events: events.clone() };
+        self.status.open(events.clone());
+        self.audience.send_replace(Some(Listener::new(Arc::clone(&identity), events.clone())));
+
+        let (framework, credentials) = (self.flags.framework(), self.credentials.clone());
+        let subscribing = master::subscribe_for_ever(link, framework, credentials, identity, events, &stop);
+        let ended = tokio::select! {
+            result = subscribing => result,
+            () = driver.run(inbox, &stop) => Ok(()),
+            () = stop.cancelled() => Ok(()),
+        };
+        stop.cancel();
+        self.audience.send_replace(None);
+        self.status.close();
+        match ended {
+            Ok(()) => Ok(End::Stopped),
+            Err(error) if error.is::<TakenOver>() => {
+                tracing::error!("{TakenOver}");
+                Ok(End::TakenOver)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
