@@ -14,6 +14,8 @@ pub const SLAVE_ID: &str = "k8s.mesosphere.io/slaveId";
 pub const OFFER_ID: &str = "k8s.mesosphere.io/offerId";
 /// Pod and node annotation: Mesos executor id.
 pub const EXECUTOR_ID: &str = "k8s.mesosphere.io/executorId";
+/// Taint of a node whose agent is to be emptied; its value says why: `draining`, `maintenance` or `deactivated`.
+pub const UPKEEP_TAINT: &str = "k8s.mesosphere.io/upkeep";
 /// Node annotation: resources of the executor itself.
 pub const EXECUTOR_RESOURCES: &str = "k8s.mesosphere.io/executorResources";
 /// Pod label: how host ports are chosen, `fixed` or `wildcard`.
@@ -37,6 +39,10 @@ pub const ATTRIBUTE_PREFIX: &str = "k8s.mesosphere.io/attribute-";
 
 /// Node label with the host name, set by every kubelet.
 pub const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
+/// Node labels with the fault domain.
+pub const REGION_LABEL: &str = "topology.kubernetes.io/region";
+/// See [`REGION_LABEL`].
+pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 /// Annotation that marks a mirror pod of a static pod.
 pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";
 /// Where a pod's manifest came from (`file`, `http`, `api`).

@@ -10,7 +10,9 @@ mod config;
 mod demand;
 mod effects;
 mod event;
+mod evictions;
 mod invariants;
+mod lost;
 mod nodes;
 mod placing;
 mod pods;
@@ -18,7 +20,9 @@ mod reconcile;
 mod recovered;
 mod snapshot;
 mod status;
+mod taints;
 mod unschedulable;
+mod upkeep;
 mod view;
 mod waiting;
 
@@ -57,6 +61,10 @@ pub struct Core {
     demand: Demand,
     reconciler: Reconciler,
     effects: Effects,
+    evictions: evictions::Evictions,
+    /// The agents that inverse offers are about.
+    inverse: BTreeMap<String, String>,
+    next_upkeep: Option<Duration>,
     recovered: recovered::Strangers,
     kills: BTreeMap<String, KillTarget>,
     accepts: BTreeMap<u64, Vec<String>>,
@@ -86,6 +94,9 @@ impl Core {
             agents: Agents::default(),
             demand: Demand::default(),
             effects: Effects::default(),
+            evictions: evictions::Evictions::default(),
+            inverse: BTreeMap::new(),
+            next_upkeep: None,
             recovered: recovered::Strangers::default(),
             kills: BTreeMap::new(),
             accepts: BTreeMap::new(),
@@ -106,6 +117,8 @@ impl Core {
             Event::FrameworkRemoved => self.on_framework_removed(&mut out),
             Event::Offers(offers) => self.on_offers(now, offers, &mut out),
             Event::Rescinded(id) => self.offers(now, km_offers::Event::Rescinded(id), &mut out),
+            Event::InverseOffers(offers) => self.on_inverse_offers(now, offers, &mut out),
+            Event::InverseRescinded(id) => self.on_inverse_rescinded(now, &id, &mut out),
             Event::Update(status) => self.on_update(now, &status, &mut out),
             Event::Failure { agent_id, executor_id } => self.on_failure(now, agent_id, executor_id, &mut out),
             Event::Agents(agents) => self.on_agents(now, agents, &mut out),
@@ -129,6 +142,8 @@ impl Core {
         let timers = [
             self.pool.next_deadline(),
             self.effects.next_retry(),
+            self.evictions.next_wakeup(),
+            self.next_upkeep,
             self.agents.next_deadline(self.config.node_grace),
             subscribed.then(|| self.demand.next_wakeup(now, &self.config, &self.queue, &self.pool)).flatten(),
             subscribed.then(|| self.reconciler.next_wakeup()).flatten(),
@@ -144,6 +159,8 @@ impl Core {
         self.offers(now, km_offers::Event::Tick, out);
         self.effects.retry_due(now, out);
         self.expire_agents(now, out);
+        self.upkeep_due(now, out);
+        self.evict_due(now, out);
         if self.subscribed.is_some() {
             self.repeat_kills(now, out);
             self.reconcile_due(now, out);
@@ -188,6 +205,7 @@ impl Core {
 
     fn on_disconnected(&mut self, now: Duration, out: &mut Vec<Action>) {
         self.subscribed = None;
+        self.inverse.clear();
         self.offers(now, km_offers::Event::Disconnected, out);
     }
 
@@ -204,7 +222,9 @@ impl Core {
         let agents: Vec<String> = self.agents.current().map(|agent| agent.id.clone()).collect();
         for agent in agents {
             self.ensure_node(&agent, out);
+            self.ensure_taints(now, &agent, out);
         }
+        self.evictions.stir(now);
         self.demand.touch(now);
     }
 

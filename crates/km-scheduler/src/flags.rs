@@ -2,3 +2,149 @@
 
 mod duration;
 mod election;
+mod master;
+mod settings;
+
+use std::{net::IpAddr, path::PathBuf, time::Duration};
+
+use clap::{ArgAction, Args, Parser};
+
+use duration::parse_duration;
+pub use election::ElectionFlags;
+pub use settings::FlagsError;
+
+/// Runs the scheduler: a Mesos framework that launches each pod as one task.
+#[derive(Args, Clone, Debug)]
+pub struct Flags {
+    /// Address to serve HTTP on.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub address: IpAddr,
+    /// Port to serve HTTP on; 0 takes any free one.
+    #[arg(long, default_value_t = 10251)]
+    pub port: u16,
+    /// Kubeconfig file of the API server.
+    #[arg(long)]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Mesos masters: `host:port`, a comma-separated list, `zk://host:port,host:port/path`, or `file:///path`.
+    #[arg(long, default_value = "localhost:5050")]
+    pub mesos_master: String,
+    /// PEM file with the authority that vouches for the masters' certificates. Masters are then spoken to by https.
+    #[arg(long)]
+    pub mesos_tls_ca_file: Option<PathBuf>,
+    /// PEM file with the scheduler's own certificate, if masters ask for one.
+    #[arg(long)]
+    pub mesos_tls_cert_file: Option<PathBuf>,
+    /// PEM file with the private key of that certificate.
+    #[arg(long)]
+    pub mesos_tls_key_file: Option<PathBuf>,
+    /// User that executors run as.
+    #[arg(long, default_value = "root")]
+    pub mesos_user: String,
+    /// Roles to take offers for, comma-separated.
+    #[arg(long, default_value = "*", value_delimiter = ',')]
+    pub mesos_framework_roles: Vec<String>,
+    /// Roles whose resources pods without annotation may use, the preferred first.
+    #[arg(long, default_value = "*", value_delimiter = ',')]
+    pub mesos_default_pod_roles: Vec<String>,
+    /// Principal for the master; none when empty.
+    #[arg(long, default_value = "")]
+    pub mesos_authentication_principal: String,
+    /// File with the principal's secret.
+    #[arg(long)]
+    pub mesos_authentication_secret_file: Option<PathBuf>,
+    /// Name of the framework in Mesos.
+    #[arg(long, default_value = "Kubernetes")]
+    pub framework_name: String,
+    /// Link that the Mesos UI shows for the framework.
+    #[arg(long, alias = "framework-webui-uri", default_value = "")]
+    pub framework_weburi: String,
+    /// Seconds that the master keeps tasks when no scheduler is there.
+    #[arg(long, default_value_t = 4.611_686e9)]
+    pub failover_timeout: f64,
+    /// Whether executors survive a restart of their agent.
+    #[arg(long, default_value_t = true, action = ArgAction::Set)]
+    pub checkpoint: bool,
+    /// Whether tasks carry discovery information.
+    #[arg(long, default_value_t = false, action = ArgAction::Set)]
+    pub mesos_generate_task_discovery: bool,
+
+    /// CPUs of the executor itself.
+    #[arg(long, alias = "executor-cpus", default_value_t = 0.25)]
+    pub mesos_executor_cpus: f64,
+    /// Megabytes of the executor itself.
+    #[arg(long, alias = "executor-mem", default_value_t = 128.0)]
+    pub mesos_executor_mem: f64,
+    /// CPUs of a container that says nothing.
+    #[arg(long, default_value_t = 0.25)]
+    pub default_container_cpu_limit: f64,
+    /// Megabytes of a container that says nothing.
+    #[arg(long, default_value_t = 64.0)]
+    pub default_container_mem_limit: f64,
+    /// What of a pod is taken from offers: `requests`, as Kubernetes does, or `limits`, as the first k8sm did.
+    #[arg(long, default_value = "requests", value_parser = ["requests", "limits"])]
+    pub pod_accounting: String,
+    /// Which agents are preferred: `pack` (the fullest) or `spread` (the emptiest).
+    #[arg(long, default_value = "pack", value_parser = ["pack", "spread"])]
+    pub placement: String,
+    /// Whether endpoints are host ports. Then every container port gets one.
+    #[arg(long, default_value_t = true, action = ArgAction::Set)]
+    pub host_port_endpoints: bool,
+
+    /// The km binary that agents fetch; by default the running one.
+    #[arg(long)]
+    pub km_path: Option<PathBuf>,
+    /// Where km is already installed on the agents. Then they fetch none.
+    #[arg(long)]
+    pub agent_km_path: Option<PathBuf>,
+    /// Kubeconfig that agents fetch for executors; by default the scheduler's own.
+    #[arg(long)]
+    pub executor_kubeconfig: Option<PathBuf>,
+    /// Where a kubeconfig is already on the agents. Then they fetch none.
+    #[arg(long)]
+    pub agent_kubeconfig: Option<PathBuf>,
+    /// `host:port` under which agents reach the scheduler's HTTP port, when it isn't its own address.
+    #[arg(long, default_value = "")]
+    pub advertised_address: String,
+    /// A flag for `km minion` on the agents. May be repeated.
+    #[arg(long, allow_hyphen_values = true)]
+    pub minion_flag: Vec<String>,
+
+    /// How long Mesos is to keep declined resources for others.
+    #[arg(long, default_value = "1h", value_parser = parse_duration)]
+    pub offer_refuse_duration: Duration,
+    /// How long an offer is kept that no waiting pod fits.
+    #[arg(long, default_value = "5s", value_parser = parse_duration)]
+    pub offer_ttl: Duration,
+    /// How long the Node of a lost agent stays.
+    #[arg(long, default_value = "60s", value_parser = parse_duration)]
+    pub node_grace_period: Duration,
+    /// How long after a master's fail-over its agents may take to come back.
+    #[arg(long, default_value = "10m", value_parser = parse_duration)]
+    pub agent_reregister_grace: Duration,
+    /// Seconds between implicit reconciliations; 0 for none.
+    #[arg(long, default_value_t = 300)]
+    pub reconcile_interval: u64,
+    /// How long before the start of its maintenance in Mesos an agent is to be emptied.
+    #[arg(long, default_value = "10m", value_parser = parse_duration)]
+    pub maintenance_lead: Duration,
+    /// Whether nodes of agents with GPUs get the taint `nvidia.com/gpu=present:NoSchedule`.
+    #[arg(long, default_value_t = true, action = ArgAction::Set)]
+    pub taint_gpu_agents: bool,
+
+    #[command(flatten)]
+    pub election: ElectionFlags,
+}
+
+/// Only to read the defaults of [`Flags`] from where they are declared.
+#[derive(Parser)]
+struct Defaults {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+impl Default for Flags {
+    fn default() -> Self {
+        Defaults::parse_from(["scheduler"]).flags
+    }
+}

@@ -16,6 +16,8 @@ pub fn translate(wire: Wire) -> Option<Event> {
     match wire.r#type() {
         event::Type::Offers => Some(Event::Offers(wire.offers?.offers)),
         event::Type::Rescind => Some(Event::Rescinded(wire.rescind?.offer_id)),
+        event::Type::InverseOffers => Some(Event::InverseOffers(wire.inverse_offers?.inverse_offers)),
+        event::Type::RescindInverseOffer => Some(Event::InverseRescinded(wire.rescind_inverse_offer?.inverse_offer_id)),
         event::Type::Update => Some(Event::Update(Box::new(wire.update?.status))),
         event::Type::Failure => {
             let failure = wire.failure?;
@@ -52,6 +54,16 @@ pub fn call(action: Action) -> Option<Call> {
             call.decline = Some(call::Decline { offer_ids: offers, filters: Some(filters(refuse)) });
             call::Type::Decline
         }
+        Action::AnswerInverse { offers, accept: true, refuse } => {
+            let accept = call::AcceptInverseOffers { inverse_offer_ids: offers, filters: Some(filters(refuse)) };
+            call.accept_inverse_offers = Some(accept);
+            call::Type::AcceptInverseOffers
+        }
+        Action::AnswerInverse { offers, accept: false, refuse } => {
+            let decline = call::DeclineInverseOffers { inverse_offer_ids: offers, filters: Some(filters(refuse)) };
+            call.decline_inverse_offers = Some(decline);
+            call::Type::DeclineInverseOffers
+        }
         Action::Suppress => call::Type::Suppress,
         Action::Revive => call::Type::Revive,
         Action::Kill { task_id, agent_id } => {
@@ -86,8 +98,15 @@ fn filters(refuse: Duration) -> Filters {
     Filters { refuse_seconds: Some(refuse.as_secs_f64()) }
 }
 
+/// Region and zone of a machine.
+pub(crate) fn domain(domain: Option<&v1::DomainInfo>) -> Option<(String, String)> {
+    let fault = domain?.fault_domain.as_ref()?;
+    Some((fault.region.name.clone(), fault.zone.name.clone()))
+}
+
 /// An agent as the operator API lists it; none when it has no id.
 pub fn seen(agent: response::get_agents::Agent) -> Option<AgentSeen> {
+    let (draining, deactivated) = (agent.drain_info.is_some(), agent.deactivated.unwrap_or_default());
     let info = agent.agent_info;
     let total = agent.total_resources;
     Some(AgentSeen {
@@ -95,6 +114,10 @@ pub fn seen(agent: response::get_agents::Agent) -> Option<AgentSeen> {
         hostname: info.hostname,
         attributes: info.attributes,
         resources: if total.is_empty() { info.resources } else { total },
-        active: agent.active,
+        // Whatever gets no new tasks is there all the same.
+        active: agent.active || deactivated || draining,
+        domain: domain(info.domain.as_ref()),
+        draining,
+        deactivated,
     })
 }

@@ -214,22 +214,6 @@ fn a_deleted_pod_is_killed_whether_it_was_bound_or_not() {
 }
 
 #[test]
-fn a_lost_agent_keeps_its_pods_until_it_is_back() {
-    let mut world = World::new(1);
-    let pod = world.create("p", spec("1", "64Mi", None));
-    world.run(SECOND * 3);
-    world.mesos.partition("agent1");
-    world.run(SECOND * 2000);
-    assert_eq!(world.api.ready("host1").as_deref(), Some("Unknown"));
-    assert!(world.api.pods.contains_key(&pod));
-    world.mesos.heal("agent1");
-    world.run(SECOND * 3);
-    assert_eq!(world.api.ready("host1").as_deref(), Some("True"));
-    assert!(world.is_running(&pod));
-    assert_eq!(world.live_tasks(), 1);
-}
-
-#[test]
 fn a_gone_agent_takes_its_pods_and_then_its_node() {
     let mut world = World::new(2);
     let pods: Vec<PodKey> =
@@ -435,8 +419,8 @@ fn attributes_become_labels_and_follow_the_agent() {
         id: "a".into(),
         hostname: "h".into(),
         attributes,
-        resources: Vec::new(),
         active: true,
+        ..AgentSeen::default()
     };
     world.send(Event::Agents(vec![seen(vec![attribute("rack", "r1"), attribute("bad", "no spaces allowed")])]));
     world.run(SECOND);

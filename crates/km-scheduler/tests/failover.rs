@@ -102,7 +102,7 @@ async fn the_standby_is_ready_and_leads_the_same_framework_once_the_leader_ends(
     .await;
     second.end().await?;
     let holder = leases.get("k8sm-scheduler").await?.spec.and_then(|spec| spec.holder_identity);
-    assert_eq!(holder.as_deref(), Some(""), "the lease is given back");
+    assert_eq!(holder, None, "the lease is given back");
     cluster.down().await
 }
 
@@ -113,17 +113,17 @@ async fn a_leader_whose_lease_is_taken_stands_by_and_leads_again_when_it_is_free
     candidate.leads().await;
     let before = identity(&cluster).await;
     let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), "kube-system");
-    let hold = async |holder: &str, seconds: i32| {
+    let hold = async |holder: Option<&str>, seconds: i32| {
         let patch = json!({ "spec": { "holderIdentity": holder, "leaseDurationSeconds": seconds } });
         leases.patch("k8sm-scheduler", &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
     };
-    hold("another", 3600).await?;
+    hold(Some("another"), 3600).await?;
     candidate.stands_by().await;
     let frameworks = async || get(cluster.master().parse().expect("an address"), "/frameworks").await.1;
     wait("the subscription's end", async || frameworks().await.contains("\"connected\":false").then_some(())).await;
     assert!(frameworks().await.contains(&before.0), "the framework is not torn down");
 
-    hold("", 1).await?;
+    hold(None, 1).await?;
     candidate.leads().await;
     let after = identity(&cluster).await;
     assert_eq!((after.0, after.1.as_str()), (before.0, "2"));

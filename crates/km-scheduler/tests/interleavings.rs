@@ -106,6 +106,8 @@ proptest! {
     #[test]
     fn invariants_hold_whatever_happens(steps in proptest::collection::vec(step(), 1..120)) {
         let mut world = World::new(3);
+        // So short that pods are evicted from partitioned agents.
+        world.api.toleration = Some(2);
         for (number, step) in steps.iter().enumerate() {
             play(&mut world, step, number);
         }

@@ -30,6 +30,12 @@ pub enum Action {
     Suppress,
     /// For all roles.
     Revive,
+    /// Says whether we will be away from machines by the start of their maintenance.
+    AnswerInverse {
+        offers: Vec<v1::OfferId>,
+        accept: bool,
+        refuse: Duration,
+    },
     Kill {
         task_id: String,
         agent_id: Option<String>,
@@ -78,6 +84,14 @@ pub enum Action {
         pod: PodKey,
         uid: String,
     },
+    /// Delete with the pod's own grace period, if it still has that UID; with `budgets` only if its disruption budgets
+    /// allow it ([`super::ApiFailure::Refused`] if not).
+    EvictPod {
+        op: OpId,
+        pod: PodKey,
+        uid: String,
+        budgets: bool,
+    },
     /// Read a pod from the API server itself. Reply with [`super::ApiReply::Pod`], none when its UID is another.
     FetchPod {
         op: OpId,
@@ -123,6 +137,8 @@ pub enum EventKind {
     FailedScheduling,
     /// Its task was lost, and the pod with it.
     TaskLost,
+    /// It is to leave its node.
+    Eviction,
 }
 
 impl EventKind {
@@ -132,12 +148,13 @@ impl EventKind {
             Self::Scheduled => "Scheduled",
             Self::FailedScheduling => "FailedScheduling",
             Self::TaskLost => "TaskLost",
+            Self::Eviction => "TaintManagerEviction",
         }
     }
 
     /// The event's `type`.
     pub fn severity(self) -> &'static str {
-        if self == Self::Scheduled { "Normal" } else { "Warning" }
+        if matches!(self, Self::Scheduled | Self::Eviction) { "Normal" } else { "Warning" }
     }
 }
 

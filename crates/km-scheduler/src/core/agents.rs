@@ -2,13 +2,17 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Taint};
 use km_kube::keys;
 use km_mesos_proto::v1;
 use km_placement::{Amounts, PortSet};
 use km_podtask::{executor, memory_from_mesos, offered_ports, take_scalar, thousandths};
 
-use super::{Action, AgentSeen, Core, effects::Then};
+use super::{
+    Action, AgentSeen, Core,
+    upkeep::{Upkeep, Window},
+};
+use crate::wire::domain;
 
 /// One agent.
 #[derive(Clone, Debug, Default)]
@@ -27,8 +31,18 @@ pub(super) struct Agent {
     pub other_executor: bool,
     /// Since when it is gone.
     pub lost: Option<Duration>,
+    /// The same in UNIX time, and not counted anew while tasks may come back: what pods tolerate counts from then.
+    pub unreachable_since: Option<Duration>,
+    pub upkeep: Upkeep,
+    /// Region and zone.
+    pub domain: Option<(String, String)>,
+    pub has_gpus: bool,
+    /// Whether attributes and the like are known, rather than the mere id.
+    pub described: bool,
     /// What was last written about its node, to not write it again before the answer is seen.
     pub asked: Option<serde_json::Value>,
+    /// The same about its taints.
+    pub asked_taints: Option<Vec<Taint>>,
 }
 
 /// All agents by id, and the current one of each host name.
@@ -57,6 +71,11 @@ impl Agents {
         self.by_host.values().filter_map(|id| self.by_id.get(id))
     }
 
+    /// All agents, also those that others replaced.
+    pub fn all(&self) -> impl Iterator<Item = &Agent> {
+        self.by_id.values()
+    }
+
     /// The entry of an agent, new when it wasn't known. It becomes its host's current one.
     pub fn learn(&mut self, id: &str, hostname: &str) -> &mut Agent {
         self.by_host.insert(hostname.to_owned(), id.to_owned());
@@ -64,7 +83,7 @@ impl Agents {
         self.by_id.entry(id.to_owned()).or_insert_with(new)
     }
 
-    fn forget(&mut self, id: &str) {
+    pub fn forget(&mut self, id: &str) {
         if let Some(agent) = self.by_id.remove(id)
             && self.by_host.get(&agent.hostname).is_some_and(|current| current == id)
         {
@@ -109,7 +128,7 @@ impl Core {
         let mut refused = Vec::new();
         let mut agents = Vec::new();
         for offer in &offers {
-            self.learn_from_offer(offer);
+            self.learn_from_offer(now, offer, out);
             if self.agents.get(&offer.agent_id.value).is_some_and(|agent| agent.other_executor) {
                 refused.push(offer.id.clone());
             }
@@ -124,15 +143,23 @@ impl Core {
         for agent in agents {
             self.choose_executor(&agent);
             self.ensure_node(&agent, out);
+            self.ensure_taints(now, &agent, out);
         }
         self.demand.touch(now);
     }
 
-    fn learn_from_offer(&mut self, offer: &v1::Offer) {
+    fn learn_from_offer(&mut self, now: Duration, offer: &v1::Offer, out: &mut Vec<Action>) {
+        let id = offer.agent_id.value.as_str();
+        self.meet_agent(now, id, &offer.hostname, out);
+        // A drained or deactivated agent makes no offers.
+        self.note_upkeep(now, id, (false, false), out);
+        self.plan_window(now, id, offer.unavailability.as_ref().map(Window::new), out);
         let ours = &self.config.executor.executor_id;
-        let agent = self.agents.learn(&offer.agent_id.value, &offer.hostname);
-        agent.lost = None;
+        let Some(agent) = self.agents.get_mut(id) else { return };
         agent.attributes.clone_from(&offer.attributes);
+        agent.domain = domain(offer.domain.as_ref()).or(agent.domain.take());
+        agent.has_gpus |= has_gpus(&offer.resources);
+        agent.described = true;
         agent.executor_runs = offer.executor_ids.contains(ours);
         agent.other_executor = offer.executor_ids.iter().any(|id| id != ours);
         agent.ports = agent.ports.union(&port_set(&offer.resources));
@@ -209,13 +236,19 @@ impl Core {
     pub(super) fn on_agents(&mut self, now: Duration, seen: Vec<AgentSeen>, out: &mut Vec<Action>) {
         self.demand.agents_visible = true;
         for one in seen.iter().filter(|one| one.active) {
-            let agent = self.agents.learn(&one.id, &one.hostname);
-            agent.lost = None;
-            agent.attributes.clone_from(&one.attributes);
-            agent.capacity = amounts(&one.resources);
-            agent.ports = port_set(&one.resources);
+            self.meet_agent(now, &one.id, &one.hostname, out);
+            if let Some(agent) = self.agents.get_mut(&one.id) {
+                agent.attributes.clone_from(&one.attributes);
+                agent.capacity = amounts(&one.resources);
+                agent.ports = port_set(&one.resources);
+                agent.domain.clone_from(&one.domain);
+                agent.has_gpus = has_gpus(&one.resources);
+                agent.described = true;
+            }
+            self.note_upkeep(now, &one.id, (one.draining, one.deactivated), out);
             self.choose_executor(&one.id);
             self.ensure_node(&one.id, out);
+            self.ensure_taints(now, &one.id, out);
         }
         let trusted = self.subscribed.is_some_and(|since| since + self.config.unknown_grace <= now);
         if trusted {
@@ -223,91 +256,19 @@ impl Core {
         }
     }
 
-    fn find_vanished(&mut self, now: Duration, seen: &[AgentSeen], out: &mut Vec<Action>) {
-        let mut vanished: Vec<String> = Vec::new();
-        for (name, node) in &self.nodes {
-            let id = node.metadata.annotations.as_ref().and_then(|annotations| annotations.get(keys::SLAVE_ID));
-            let Some(id) = id.filter(|id| !seen.iter().any(|one| one.id == **id)) else { continue };
-            if seen.iter().any(|one| one.hostname == *name) {
-                continue;
-            }
-            self.agents.learn(id, name);
-            vanished.push(id.clone());
-        }
-        for id in vanished {
-            self.lose_agent(now, &id, out);
+    fn note_upkeep(&mut self, now: Duration, id: &str, (draining, deactivated): (bool, bool), out: &mut Vec<Action>) {
+        let Some(agent) = self.agents.get_mut(id) else { return };
+        let upkeep = Upkeep { draining, deactivated, ..agent.upkeep.clone() };
+        if std::mem::replace(&mut agent.upkeep, upkeep.clone()) != upkeep {
+            tracing::info!(agent = id, draining, deactivated, "the agent's upkeep changed");
+            self.upkeep_changed(now, id, out);
         }
     }
+}
 
-    pub(super) fn on_failure(
-        &mut self,
-        now: Duration,
-        agent_id: Option<String>,
-        executor_id: Option<String>,
-        out: &mut Vec<Action>,
-    ) {
-        let Some(agent_id) = agent_id else { return };
-        match executor_id {
-            Some(executor_id) => {
-                tracing::warn!(agent = agent_id, executor = executor_id, "executor ended");
-                if executor_id == self.config.executor.executor_id.value
-                    && let Some(agent) = self.agents.get_mut(&agent_id)
-                {
-                    agent.executor_runs = false;
-                }
-            }
-            None => {
-                self.offers(now, km_offers::Event::AgentLost(agent_id.clone().into()), out);
-                self.lose_agent(now, &agent_id, out);
-            }
-        }
-    }
-
-    /// The agent is away. Its tasks are not judged by this: Mesos tells what became of them.
-    fn lose_agent(&mut self, now: Duration, id: &str, out: &mut Vec<Action>) {
-        let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.lost.is_none()) else { return };
-        tracing::warn!(agent = id, hostname = agent.hostname, "agent lost");
-        agent.lost = Some(now);
-        let hostname = agent.hostname.clone();
-        if self.agents.on_host(&hostname).is_some_and(|current| current.id == id) {
-            self.mark_node_unknown(&hostname, out);
-        }
-    }
-
-    /// A task of the agent showed life, so the agent is there, even when it has nothing to offer.
-    pub(super) fn agent_is_back(&mut self, id: &str, out: &mut Vec<Action>) {
-        if let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.lost.is_some()) {
-            agent.lost = None;
-            self.ensure_node(id, out);
-        }
-    }
-
-    /// Removes the nodes of agents that are away for the grace period and hold no task that may come back.
-    pub(super) fn expire_agents(&mut self, now: Duration, out: &mut Vec<Action>) {
-        let grace = self.config.node_grace;
-        let expired: Vec<Agent> = self
-            .agents
-            .by_id
-            .values()
-            .filter(|agent| agent.lost.is_some_and(|lost| lost + grace <= now))
-            .cloned()
-            .collect();
-        for agent in expired {
-            if self.tasks.live().any(|task| task.agent_id == agent.id) {
-                // Looked at again after another grace period.
-                if let Some(agent) = self.agents.get_mut(&agent.id) {
-                    agent.lost = Some(now);
-                }
-                continue;
-            }
-            let current = self.agents.on_host(&agent.hostname).is_some_and(|current| current.id == agent.id);
-            self.agents.forget(&agent.id);
-            if current && self.nodes.contains_key(&agent.hostname) {
-                let name = agent.hostname;
-                self.effects.start(Then::Nothing, out, |op| Action::DeleteNode { op, name });
-            }
-        }
-    }
+fn has_gpus(resources: &[v1::Resource]) -> bool {
+    let amount = |one: &v1::Resource| one.scalar.as_ref().map_or(0.0, |scalar| scalar.value);
+    resources.iter().any(|one| one.name == "gpus" && amount(one) > 0.0)
 }
 
 /// The role an offer is made to.

@@ -51,6 +51,12 @@ pub struct Config {
     /// How long after the first subscription nothing is launched, so that unbound launches of an earlier scheduler
     /// show up first.
     pub settle_time: Duration,
+    /// How long before the start of its maintenance an agent is to be emptied.
+    pub maintenance_lead: Duration,
+    /// Whether agents with GPUs are kept for pods that tolerate it.
+    pub taint_gpu_agents: bool,
+    /// UNIX time at the core's time zero: what the API server and Mesos date is compared with it.
+    pub unix_start: Duration,
 }
 
 impl Default for Config {
@@ -79,6 +85,9 @@ impl Default for Config {
             unknown_grace: Duration::from_secs(600),
             reconcile_interval: Duration::from_secs(300),
             settle_time: Duration::from_millis(300),
+            maintenance_lead: Duration::from_secs(600),
+            taint_gpu_agents: true,
+            unix_start: Duration::ZERO,
         }
     }
 }

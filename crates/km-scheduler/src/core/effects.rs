@@ -54,6 +54,10 @@ pub(super) enum Then {
         agent_id: String,
         pod: PodKey,
     },
+    /// A pod was asked to leave.
+    Evicted {
+        pod: PodKey,
+    },
     /// A node was created or patched.
     NodeWritten {
         agent_id: String,
@@ -85,6 +89,12 @@ impl Effects {
     pub fn finish(&mut self, op: OpId) -> Option<Then> {
         self.retries.remove(&op);
         self.open.remove(&op).map(|(_, then)| then)
+    }
+
+    /// Whether an operation that found no API server is tried again as it is. An eviction isn't: until then its reason
+    /// may be gone.
+    pub fn is_repeated(&self, op: OpId) -> bool {
+        self.open.get(&op).is_some_and(|(_, then)| !matches!(then, Then::Evicted { .. }))
     }
 
     /// Does it again a little later.

@@ -20,6 +20,9 @@ pub enum Event {
     FrameworkRemoved,
     Offers(Vec<v1::Offer>),
     Rescinded(v1::OfferId),
+    /// The master wants machines for their maintenance.
+    InverseOffers(Vec<v1::InverseOffer>),
+    InverseRescinded(v1::OfferId),
     Update(Box<v1::TaskStatus>),
     /// An executor ended, or (without executor) an agent was removed.
     Failure {
@@ -50,7 +53,7 @@ pub enum Event {
 }
 
 /// An agent as the master describes it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentSeen {
     pub id: String,
     pub hostname: String,
@@ -59,6 +62,12 @@ pub struct AgentSeen {
     pub resources: Vec<v1::Resource>,
     /// Whether it is connected and not deactivated.
     pub active: bool,
+    /// Region and zone.
+    pub domain: Option<(String, String)>,
+    /// Whether the master empties it.
+    pub draining: bool,
+    /// Whether it gets no more tasks.
+    pub deactivated: bool,
 }
 
 /// Answers of the API server.

@@ -35,6 +35,7 @@ impl Core {
         }
         if let Some(id) = self.agents.on_host(&name).map(|agent| agent.id.clone()) {
             self.ensure_node(&id, out);
+            self.ensure_taints(now, &id, out);
         }
     }
 
@@ -43,6 +44,7 @@ impl Core {
         if let Some(id) = self.agents.on_host(name).map(|agent| agent.id.clone()) {
             if let Some(agent) = self.agents.get_mut(&id) {
                 agent.asked = None;
+                agent.asked_taints = None;
             }
             self.ensure_node(&id, out);
         }
@@ -59,6 +61,8 @@ impl Core {
         let annotations = self.annotations(agent);
         let node = self.nodes.get(&hostname);
         let patch = match node {
+            // As little is known of the agent, the node knows better.
+            Some(_) if !agent.described => None,
             Some(node) => metadata_patch(node, &labels, &annotations),
             None => Some(json!({ "create": annotations })),
         };
@@ -131,10 +135,15 @@ fn ready_reason(node: &Node) -> Option<&str> {
     conditions.iter().find(|condition| condition.type_ == "Ready")?.reason.as_deref()
 }
 
-/// Host name and attributes as labels. Attributes whose name or value can't be a label are left out; of two of the
+/// Host name, fault domain and attributes as labels. Attributes whose name or value can't be a label are left out; of two of the
 /// same name the last one counts.
 fn labels(agent: &Agent) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::from([(keys::HOSTNAME_LABEL.to_owned(), agent.hostname.clone())]);
+    if let Some((region, zone)) = &agent.domain {
+        let valid = [(keys::REGION_LABEL, region), (keys::ZONE_LABEL, zone)];
+        let valid = valid.into_iter().filter(|(_, value)| names::label_value(value).is_ok());
+        labels.extend(valid.map(|(key, value)| (key.to_owned(), value.clone())));
+    }
     for attribute in &agent.attributes {
         let key = keys::attribute_label(&attribute.name);
         let value = attribute_value(attribute);

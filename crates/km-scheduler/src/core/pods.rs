@@ -28,6 +28,9 @@ impl Core {
         }
         if self.tasks.of_pod(&key).is_some() {
             self.compare_with_task(now, &key, &new, out);
+            if self.evictions.any {
+                self.evictions.stir(now);
+            }
             return;
         }
         match recover(now, &new) {
@@ -56,7 +59,12 @@ impl Core {
         }
         let task = self.tasks.of_pod(&key).filter(|task| task.pod_uid == uid);
         if let Some((id, agent)) = task.map(|task| (task.id.clone(), task.agent_id.clone())) {
+            let unreachable = task.is_some_and(|task| task.flags.unreachable);
             self.kill(now, &id, &agent);
+            if unreachable {
+                // Its name is free for another pod. The KILL is repeated until Mesos says that the task has ended.
+                self.tasks.unregister(&id);
+            }
         }
     }
 
@@ -171,7 +179,9 @@ impl Core {
 
     /// The end of an operation on the API server.
     pub(super) fn on_reply(&mut self, now: Duration, op: OpId, reply: ApiReply, out: &mut Vec<Action>) {
-        if let ApiReply::Failed(ApiFailure::Unavailable(reason)) = &reply {
+        if let ApiReply::Failed(ApiFailure::Unavailable(reason)) = &reply
+            && self.effects.is_repeated(op)
+        {
             tracing::debug!(op, reason, "the operation will be tried again");
             self.effects.retry_later(now, op);
             return;
@@ -182,6 +192,7 @@ impl Core {
         }
         match then {
             Then::Nothing => {}
+            Then::Evicted { pod } => self.on_evicted(now, &pod, &reply),
             Then::Acknowledge { acks, .. } => out.extend(acks.into_iter().map(super::effects::Ack::action)),
             Then::DecideEnded { end, acks } => {
                 let pod = match reply {
@@ -207,6 +218,7 @@ impl Core {
                     && let Some(agent) = self.agents.get_mut(&agent_id)
                 {
                     agent.asked = None;
+                    agent.asked_taints = None;
                 }
             }
         }

@@ -47,15 +47,33 @@ impl Core {
         if is_alive(state)
             && let Some(agent) = &status.agent_id
         {
-            self.agent_is_back(&agent.value, out);
+            self.agent_is_back(now, &agent.value, out);
         }
         if self.tasks.get(id).is_none() {
             self.on_stranger(now, status, state, ack, out);
             return;
         }
         let state = if state == TaskState::TaskUnknown { self.believe_unknown(now) } else { state };
+        self.apply_update(now, status, state, ack, out);
+    }
+
+    /// What follows from the state of a task of ours.
+    fn apply_update(
+        &mut self,
+        now: Duration,
+        status: &TaskStatus,
+        state: TaskState,
+        ack: Option<Ack>,
+        out: &mut Vec<Action>,
+    ) {
+        let id = status.task_id.value.as_str();
         let transition = self.tasks.update_status(now, id, state);
         let Some(task) = transition.task else { return };
+        if state == TaskState::TaskUnreachable {
+            out.extend(ack.map(Ack::action));
+            self.agent_unreachable(now, &task.agent_id, &task.hostname, out);
+            return;
+        }
         if transition.newly_bound {
             self.queue.forgive(&task.pod);
             self.announce_binding(id, out);
@@ -75,6 +93,12 @@ impl Core {
             }
             None => out.extend(ack.map(Ack::action)),
         }
+    }
+
+    /// The end of a task that nobody reports, but that follows from something else.
+    pub(super) fn conclude(&mut self, now: Duration, id: &str, state: TaskState, why: &str, out: &mut Vec<Action>) {
+        let status = TaskStatus { task_id: id.into(), message: Some(why.to_owned()), ..TaskStatus::default() };
+        self.apply_update(now, &status, state, None, out);
     }
 
     /// A master that doesn't know a task after a fail-over may hear of it when its agent comes back. Only after the

@@ -88,6 +88,8 @@ impl Flags {
             node_grace: self.node_grace_period,
             unknown_grace: self.agent_reregister_grace,
             reconcile_interval: Duration::from_secs(self.reconcile_interval),
+            maintenance_lead: self.maintenance_lead,
+            taint_gpu_agents: self.taint_gpu_agents,
             ..Config::default()
         }
     }
@@ -99,6 +101,8 @@ impl Flags {
             Capability::PartitionAware,
             Capability::TaskKillingState,
             Capability::ReservationRefinement,
+            // Without it no offers come from agents with GPUs.
+            Capability::GpuResources,
         ];
         let text = |text: &String| (!text.is_empty()).then(|| text.clone());
         v1::FrameworkInfo {
@@ -143,6 +147,6 @@ mod tests {
         let framework = Flags::default().framework();
         assert!(framework.failover_timeout > Some(4.6e9) && framework.checkpoint == Some(true));
         assert_eq!(framework.roles, ["*"]);
-        assert_eq!(framework.capabilities.len(), 4);
+        assert_eq!(framework.capabilities.len(), 5);
     }
 }

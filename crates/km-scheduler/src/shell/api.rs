@@ -11,7 +11,7 @@ use km_kube::pod::is_terminal;
 use km_podtask::PodKey;
 use kube::{
     Api as KubeApi, Client,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
@@ -77,6 +77,7 @@ impl Api {
                 self.refuse_pod(&pod, &uid, &reason, &message).await
             }
             Action::DeletePod { pod, uid, .. } => self.delete_pod(&pod, uid).await,
+            Action::EvictPod { pod, uid, budgets, .. } => self.evict_pod(&pod, uid, budgets).await,
             Action::FetchPod { pod, uid, .. } => self.fetch_pod(&pod, &uid).await,
             Action::EndPod { pod, uid, phase, message, .. } => self.end_pod(&pod, &uid, phase, &message).await,
             Action::ListPods { .. } => self.list_pods().await,
@@ -141,6 +142,24 @@ impl Api {
             ..DeleteParams::default()
         };
         within(self.pods(pod).delete(&pod.name, &parameters)).await.map(|_| ApiReply::Done)
+    }
+
+    async fn evict_pod(&self, pod: &PodKey, uid: String, budgets: bool) -> Outcome {
+        let delete_options = DeleteParams {
+            preconditions: Some(Preconditions { uid: Some(uid), resource_version: None }),
+            ..DeleteParams::default()
+        };
+        let pods = self.pods(pod);
+        if !budgets {
+            return within(pods.delete(&pod.name, &delete_options)).await.map(|_| ApiReply::Done);
+        }
+        let parameters = EvictParams { delete_options: Some(delete_options), ..EvictParams::default() };
+        match within(pods.evict(&pod.name, &parameters)).await {
+            Err(kube::Error::Api(status)) if status.code == 429 => {
+                Ok(ApiReply::Failed(ApiFailure::Refused(status.message.clone())))
+            }
+            result => result.map(|_| ApiReply::Done),
+        }
     }
 
     async fn fetch_pod(&self, pod: &PodKey, uid: &str) -> Outcome {
@@ -224,6 +243,7 @@ fn operation(action: &Action) -> Option<u64> {
         | Action::DeleteNode { op, .. }
         | Action::PatchPodStatus { op, .. }
         | Action::DeletePod { op, .. }
+        | Action::EvictPod { op, .. }
         | Action::FetchPod { op, .. }
         | Action::EndPod { op, .. }
         | Action::ListPods { op } => Some(*op),

@@ -77,6 +77,7 @@ impl Driver {
             }
             Action::Accept { .. }
             | Action::Decline { .. }
+            | Action::AnswerInverse { .. }
             | Action::Suppress
             | Action::Revive
             | Action::Kill { .. }

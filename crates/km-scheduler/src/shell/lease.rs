@@ -71,11 +71,13 @@ impl Lease {
     async fn try_write(&self, draft: Draft) -> Result<KubeLease, kube::Error> {
         let now = MicroTime(Timestamp::now());
         let seconds = i32::try_from(draft.duration.as_secs()).unwrap_or(i32::MAX);
+        // An empty name is no valid holder.
+        let holder = Some(draft.holder).filter(|holder| !holder.is_empty());
         let Some(base) = draft.base else {
             let mut lease = KubeLease::default();
             lease.metadata.name = Some(self.name.clone());
             lease.spec = Some(LeaseSpec {
-                holder_identity: Some(draft.holder),
+                holder_identity: holder,
                 lease_duration_seconds: Some(seconds),
                 lease_transitions: Some(draft.transitions),
                 acquire_time: Some(now.clone()),
@@ -86,7 +88,7 @@ impl Lease {
             return self.api().create(&PostParams::default(), &lease).await;
         };
         let mut spec = json!({
-            "holderIdentity": draft.holder, "leaseDurationSeconds": seconds,
+            "holderIdentity": holder, "leaseDurationSeconds": seconds,
             "leaseTransitions": draft.transitions, "renewTime": now,
         });
         if draft.acquired {

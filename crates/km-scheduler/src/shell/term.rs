@@ -1,6 +1,6 @@
 //! One term of office: everything that only the leader does, from reading the identity to the last call.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use km_mesos_client::{Credentials, Masters};
 use km_mesos_proto::v1;
@@ -16,7 +16,10 @@ use super::{
     status::Status,
     watch::Listener,
 };
-use crate::{Flags, core::Core};
+use crate::{
+    Flags,
+    core::{Config, Core},
+};
 
 /// What a term needs. It outlives terms.
 #[derive(Clone)]
@@ -51,7 +54,9 @@ impl Office {
         // A former term's late answers must not reach this one: each has its own channel and token.
         let stop = stop.child_token();
         let (events, inbox) = mpsc::channel(4096);
-        let core = Core::new(self.flags.config(self.executor.clone()), identity.generation());
+        let unix_start = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let config = Config { unix_start, ..self.flags.config(self.executor.clone()) };
+        let core = Core::new(config, identity.generation());
         let link = master::Link::new(self.masters.clone(), self.credentials.as_ref())?;
         let api = api::Api::new(self.client.clone(), Arc::clone(&identity), events.clone(), stop.clone());
         let (status, metrics) = (Arc::clone(&self.status), self.metrics.clone());

@@ -20,7 +20,7 @@ pub struct Cluster {
     pub folder: tempfile::TempDir,
     stop: CancellationToken,
     roles: Vec<Started>,
-    master: String,
+    pub master: String,
     pub client: Client,
 }
 

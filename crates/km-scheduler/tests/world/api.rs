@@ -6,7 +6,7 @@ use std::{
 };
 
 use k8s_openapi::{
-    api::core::v1::{Node, NodeCondition, Pod, PodSpec, PodStatus},
+    api::core::v1::{Node, NodeCondition, Pod, PodSpec, PodStatus, Taint, Toleration},
     apimachinery::pkg::apis::meta::v1::Time,
     jiff::Timestamp,
 };
@@ -23,6 +23,10 @@ pub struct Api {
     pub changes: VecDeque<Event>,
     /// Whether it can't be reached.
     pub down: bool,
+    /// Pods that a disruption budget keeps.
+    pub kept: Vec<PodKey>,
+    /// How long pods tolerate an unreachable node that don't say it: 300 s if none.
+    pub toleration: Option<i64>,
     next_uid: u32,
 }
 
@@ -39,8 +43,16 @@ pub fn node_of(pod: &Pod) -> Option<&str> {
 }
 
 impl Api {
-    pub fn create(&mut self, name: &str, spec: PodSpec, owner: Option<&str>) -> PodKey {
+    pub fn create(&mut self, name: &str, mut spec: PodSpec, owner: Option<&str>) -> PodKey {
         self.next_uid += 1;
+        let default = Toleration {
+            key: Some("node.kubernetes.io/unreachable".into()),
+            operator: Some("Exists".into()),
+            effect: Some("NoExecute".into()),
+            toleration_seconds: Some(self.toleration.unwrap_or(300)),
+            ..Toleration::default()
+        };
+        spec.tolerations.get_or_insert_with(|| vec![default]);
         let mut pod = Pod { spec: Some(spec), ..Pod::default() };
         pod.metadata.name = Some(name.to_owned());
         pod.metadata.namespace = Some("default".to_owned());
@@ -78,6 +90,22 @@ impl Api {
         if let Some(pod) = self.pods.remove(key) {
             self.changes.push_back(Event::PodDeleted(Arc::new(pod)));
         }
+    }
+
+    /// Deletion with the pod's grace and a UID precondition; with `budgets` these may refuse it.
+    pub fn evict(&mut self, key: &PodKey, uid: &str, budgets: bool) -> ApiReply {
+        if self.pods.get(key).is_none_or(|pod| uid_of(pod) != uid) {
+            return ApiReply::Failed(ApiFailure::Gone);
+        }
+        if budgets && self.kept.contains(key) {
+            return ApiReply::Failed(ApiFailure::Refused("a disruption budget needs the pod".into()));
+        }
+        self.delete(key);
+        ApiReply::Done
+    }
+
+    pub fn taints(&self, node: &str) -> Vec<Taint> {
+        self.nodes.get(node).and_then(|node| node.spec.as_ref()?.taints.clone()).unwrap_or_default()
     }
 
     /// Deletion with grace 0 and a UID precondition.

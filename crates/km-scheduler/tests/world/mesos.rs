@@ -55,6 +55,8 @@ pub struct Mesos {
     /// Until when an agent's resources are not offered, unless they are more than these.
     filters: BTreeMap<String, (Duration, i64, i64)>,
     suppressed: bool,
+    /// Maintenance to come, by agent.
+    pub planned: BTreeMap<String, v1::Unavailability>,
     /// Agents that are gone for good.
     gone: Vec<String>,
     next: u32,
@@ -98,6 +100,7 @@ impl Mesos {
                 attributes: Vec::new(),
                 resources: self.all_of(agent),
                 active: true,
+                ..AgentSeen::default()
             })
             .collect()
     }
@@ -158,6 +161,7 @@ impl Mesos {
                 agent_id: id.as_str().into(),
                 hostname: agent.hostname.clone(),
                 resources: resources.clone(),
+                unavailability: self.planned.get(&id).cloned(),
                 executor_ids: agent.executor.iter().map(|executor| executor.executor_id.clone()).collect(),
                 allocation_info: Some(v1::resource::AllocationInfo { role: Some("*".to_owned()) }),
                 ..v1::Offer::default()

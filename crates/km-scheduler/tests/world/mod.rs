@@ -191,6 +191,10 @@ impl World {
                 let reply = if up { self.api.remove_exactly(&pod, &uid) } else { ApiReply::Done };
                 self.reply(op, reply);
             }
+            Action::EvictPod { op, pod, uid, budgets } => {
+                let reply = if up { self.api.evict(&pod, &uid, budgets) } else { ApiReply::Done };
+                self.reply(op, reply);
+            }
             Action::FetchPod { op, pod, uid } => {
                 let reply = self.api.fetch(&pod, &uid);
                 self.reply(op, reply);
@@ -212,7 +216,13 @@ impl World {
     fn check_deletion(&self, key: &PodKey, uid: &str) {
         let Some(pod) = self.api.pods.get(key).filter(|pod| uid_of(pod) == uid) else { return };
         let Some(task) = task_of(pod) else { return };
-        let alive = self.mesos.agents.values().any(|agent| agent.tasks.get(&task).is_some_and(|task| task.alive()));
+        // A pod whose deletion was asked for may go before its task, if that can't be reached.
+        let deleting = pod.metadata.deletion_timestamp.is_some();
+        let alive = self
+            .mesos
+            .agents
+            .values()
+            .any(|agent| (agent.connected || !deleting) && agent.tasks.get(&task).is_some_and(|task| task.alive()));
         assert!(!alive, "invariant 4: {key} is deleted while {task} lives");
         assert!(!is_terminal(pod), "invariant 4: {key} ended by itself and must stay");
     }
