@@ -137,7 +137,11 @@ impl Stage {
         assert!(ran.len() >= 4, "{ran:?}");
     }
 
-    fn strike(&mut self) {
+    fn strike(&mut self, schedulers: &mut [Scheduler]) {
+        for scheduler in schedulers {
+            let status = scheduler.process.stop(Signal::SIGTERM);
+            assert!(status.success(), "{}", scheduler.process.output());
+        }
         for agent in &self.agents {
             agent.signal(Signal::SIGTERM);
         }
@@ -224,5 +228,5 @@ fn pods_outlive_a_killed_leader_and_a_hand_over_and_none_runs_twice() {
         0 => Ok(()),
         count => Err(format!("{count} pods")),
     });
-    stage.strike();
+    stage.strike(&mut [second, third]);
 }
