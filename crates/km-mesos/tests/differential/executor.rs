@@ -47,7 +47,7 @@ impl Player {
         let folder = self.folder.display();
         let script = format!(
             "d={folder}/$MESOS_FRAMEWORK_ID; mkdir -p $d; f=$d/$MESOS_EXECUTOR_ID; env >$f.part; mv $f.part $f.env; \
-             until [ -e $f.exit ] || [ -e {folder}/stop ]; do sleep 0.05; done; exit $(cat $f.exit 2>/dev/null || echo 0)"
+             until [ -e $f.exit ] || [ -e {folder}/stop ] || [ ! -d {folder} ]; do sleep 0.05; done; exit $(cat $f.exit 2>/dev/null || echo 0)"
         );
         json!({
             "type": "CUSTOM", "executor_id": { "value": id }, "command": { "value": script },

@@ -10,14 +10,14 @@ mod player;
 mod scripts;
 mod stream;
 
-use cluster::{RESOURCES, Setup};
+use cluster::Setup;
 use compare::compare;
 use scripts::{
     accept, constraints, failover, flags, offers, quota, reservations, restarts, shares, subscribe, update_framework,
 };
 
 fn agents(agents: usize) -> Setup {
-    Setup { agents, resources: RESOURCES, master_flags: Vec::new() }
+    Setup { agents, ..Setup::default() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,6 +65,7 @@ async fn restarts_of_parts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_kind_of_resource() {
     for resources in ["cpus:2;mem:0;disk:0;ports:[31000-31001]", "cpus:0;mem:200;disk:0;ports:[31000-31001]"] {
-        compare(&Setup { resources, ..agents(1) }, &[flags::ONE_KIND]).await;
+        let agent_flags = vec![format!("resources={resources}")];
+        compare(&Setup { agent_flags, ..agents(1) }, &[flags::ONE_KIND]).await;
     }
 }

@@ -1,6 +1,6 @@
 //! Plays calls to one cluster and records what comes back.
 
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub struct Reply {
 pub struct Player {
     http: reqwest::Client,
     master: String,
-    parts: Arc<Parts>,
+    parts: Parts,
     /// Where executors of this script put their environment.
     pub folder: PathBuf,
     names: Names,
@@ -48,7 +48,7 @@ impl Player {
         let mut player = Self {
             http,
             master: cluster.master.clone(),
-            parts: Arc::clone(&cluster.parts),
+            parts: cluster.parts.clone(),
             folder,
             names,
             lines: Vec::new(),
@@ -169,20 +169,41 @@ impl Player {
         tokio::time::timeout(DEADLINE, wait).await.with_context(|| format!("{path} never showed what was awaited"))?
     }
 
-    /// Stops `master` or `agent-0`.
-    pub async fn stop(&self, part: &str) -> Result<()> {
-        self.parts.stop(part).await
+    /// Kills `master` or `agent-0` on the spot.
+    pub async fn kill(&self, part: &str) -> Result<()> {
+        self.parts.signal(part, "KILL").await
     }
 
-    /// Starts it again, and waits until the master leads and has recovered.
+    /// Lets an agent leave the cluster: it ends its executors and tells the master.
+    pub async fn end(&self, agent: &str) -> Result<()> {
+        self.parts.signal(agent, "USR1").await
+    }
+
+    /// Stops an agent's clock: it neither reads nor answers.
+    pub async fn freeze(&self, agent: &str) -> Result<()> {
+        self.parts.signal(agent, "STOP").await
+    }
+
+    /// Lets it go on.
+    pub async fn thaw(&self, agent: &str) -> Result<()> {
+        self.parts.signal(agent, "CONT").await
+    }
+
+    /// Starts a part again, and waits until the master leads and has recovered.
     pub async fn start(&self, part: &str) -> Result<()> {
-        self.parts.start(part).await?;
+        self.start_with(part, &[]).await
+    }
+
+    /// As `start`, with these flags changed.
+    pub async fn start_with(&self, part: &str, changed: &[&str]) -> Result<()> {
+        self.parts.start(part, changed).await?;
         let wait = async {
             while !self.takes_calls().await {
                 tokio::time::sleep(POLL).await;
             }
         };
-        tokio::time::timeout(DEADLINE, wait).await.context("the master does not lead")
+        let reason = || format!("the master does not lead; {part} logged last:\n{}", self.parts.log(part));
+        tokio::time::timeout(DEADLINE, wait).await.with_context(reason)
     }
 
     /// Whether the master is past its recovery: it finds fault with a wrong call then, and answers 503 before.

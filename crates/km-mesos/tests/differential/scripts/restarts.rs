@@ -31,7 +31,7 @@ async fn an_agent_that_ends_takes_its_offers_along(p: &mut Player) -> Result<()>
     let mut framework = p.framework(info(&["a"])).await?;
     p.offer(&mut framework).await?;
     let mut suppressed = p.subscribed(json!({ "framework_info": info(&["b"]), "suppressed_roles": ["b"] })).await?;
-    p.stop("agent-0").await?;
+    p.end("agent-0").await?;
     p.expect(&mut framework, "RESCIND").await?;
     p.expect(&mut framework, "FAILURE").await?;
     p.expect(&mut suppressed, "FAILURE").await?;
@@ -52,7 +52,7 @@ async fn an_agent_that_ends_takes_its_tasks_along(p: &mut Player) -> Result<()> 
     let mut framework = p.framework(info(&["a"])).await?;
     let offer = p.offer(&mut framework).await?;
     let mut executor = p.running(&mut framework, &offer, "t").await?;
-    p.stop("agent-0").await?;
+    p.end("agent-0").await?;
     p.executor_event(&mut executor, "SHUTDOWN").await?;
     loop {
         let event = framework.stream.event().await?;
@@ -94,7 +94,7 @@ async fn a_framework_comes_back_to_a_new_master_before_the_agent(p: &mut Player)
     let mut first = p.framework(info(&["a"])).await?;
     let offer = p.offer(&mut first).await?;
     let mut executor = p.running(&mut first, &offer, "t").await?;
-    p.stop("master").await?;
+    p.kill("master").await?;
     p.start("master").await?;
     let mut framework = p.subscribed(json!({ "framework_info": again(info(&["a"]), &first) })).await?;
     p.note("same id", &(first.id == framework.id).into());
@@ -108,7 +108,7 @@ async fn an_agent_comes_back_to_a_new_master_before_the_framework(p: &mut Player
     let mut first = p.framework(info(&["a"])).await?;
     let offer = p.offer(&mut first).await?;
     p.running(&mut first, &offer, "t").await?;
-    p.stop("master").await?;
+    p.kill("master").await?;
     p.start("master").await?;
     agents(p, 1).await?;
     note_framework(p, &first).await?;
