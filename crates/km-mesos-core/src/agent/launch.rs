@@ -69,6 +69,10 @@ impl Agent {
             let group = if group { names.clone() } else { Vec::new() };
             self.add_task(&id, Task::new(task, executor_id.clone(), group));
         }
+        if self.draining().is_some() {
+            self.refuse_while_draining(&id, &executor_id, &names);
+            return;
+        }
         let state = self.executor(&id, &executor_id).map(|executor| executor.state);
         if state == Some(State::Terminating) {
             self.drop_tasks(&id, &executor_id, &names, "Executor is terminating");

@@ -155,6 +155,7 @@ impl Agent {
                 self.message_to_executor(&framework_id.value, &executor_id.value, data);
             }
             MasterMessage::UpdateFramework { framework } => self.update_framework(framework),
+            MasterMessage::Drain { config } => self.drain(config),
             MasterMessage::CheckpointResources { resources } => self.checkpoint_resources(resources),
         }
     }

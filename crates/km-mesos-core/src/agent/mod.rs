@@ -7,6 +7,7 @@
 //! Rules are those of Apache Mesos 1.11 where they can be seen from outside.
 
 mod builtin;
+mod drain;
 mod environment;
 mod event;
 mod executor;
@@ -80,6 +81,7 @@ pub struct Agent {
     frameworks: BTreeMap<String, Framework>,
     /// Which executor (and, for built-in ones, which task) a container belongs to.
     containers: BTreeMap<String, Owner>,
+    draining: Option<drain::Draining>,
     timers: Timers,
     completed: Completed,
     out: Vec<Action>,
@@ -119,6 +121,7 @@ impl Agent {
             link: MasterLink::default(),
             frameworks: BTreeMap::new(),
             containers: BTreeMap::new(),
+            draining: None,
             timers: Timers::default(),
             completed: Completed::default(),
             out: Vec::new(),
@@ -135,6 +138,7 @@ impl Agent {
         while let Some(timer) = self.timers.pop_due(self.now) {
             self.fire(timer);
         }
+        self.end_drain_when_nothing_is_left();
         self.end_when_nothing_is_left();
         std::mem::take(&mut self.out)
     }

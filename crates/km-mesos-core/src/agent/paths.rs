@@ -16,6 +16,7 @@ pub fn sandbox(work_dir: &str, agent: &str, framework: &str, executor: &str, con
 
 pub(super) const AGENT: &str = "agent";
 pub(super) const RESOURCES: &str = "resources";
+pub(super) const DRAINING: &str = "draining";
 
 pub(super) fn framework_directory(framework: &str) -> String {
     format!("frameworks/{}", path_component(framework))

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Action, Agent, Owner, Phase,
+    drain::Draining,
     environment::duration_text,
     executor::{Executor, Kind, State, Verdict},
     framework::Framework,
@@ -30,6 +31,7 @@ pub struct RecoveryError {
 pub struct Recovered {
     id: Option<v1::AgentId>,
     resources: Option<Vec<v1::Resource>>,
+    draining: Option<Draining>,
     frameworks: Vec<Framework>,
     executors: Vec<Executor>,
     tasks: Vec<(String, Task)>,
@@ -44,6 +46,7 @@ impl Recovered {
             match parts.as_slice() {
                 [paths::AGENT] => recovered.id = parse::<AgentRecord>(path, content)?.info.id,
                 [paths::RESOURCES] => recovered.resources = Some(parse::<ResourcesRecord>(path, content)?.resources),
+                [paths::DRAINING] => recovered.draining = Some(parse(path, content)?),
                 ["frameworks", _, "info"] => recovered.frameworks.push(parse(path, content)?),
                 ["frameworks", _, "executors", _, "info"] => recovered.executors.push(parse(path, content)?),
                 ["frameworks", directory, "tasks", _, "info"] => {
@@ -73,6 +76,7 @@ fn parse<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<T, RecoveryE
 impl Agent {
     pub(super) fn adopt(&mut self, recovered: Recovered) {
         self.info.id = recovered.id;
+        self.draining = recovered.draining;
         if let Some(resources) = recovered.resources {
             self.info.resources = resources;
         }

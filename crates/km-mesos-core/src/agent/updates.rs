@@ -81,6 +81,7 @@ impl Agent {
     /// Takes in an update of a task: remembers, checkpoints and forwards it.
     pub(super) fn update(&mut self, framework_id: &str, executor_id: &str, mut status: TaskStatus) {
         self.complete_status(framework_id, executor_id, &mut status);
+        self.colour_by_drain(framework_id, &mut status);
         let agent_id = self.agent_id();
         let task_id = status.task_id.value.clone();
         let Some(framework) = self.frameworks.get_mut(framework_id).filter(|framework| !framework.terminating) else {

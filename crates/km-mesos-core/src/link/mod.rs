@@ -153,6 +153,11 @@ pub enum MasterMessage {
         #[serde(with = "codec::proto")]
         framework: v1::FrameworkInfo,
     },
+    /// End all tasks, take no new ones, until nothing is left.
+    Drain {
+        #[serde(with = "codec::proto")]
+        config: v1::DrainConfig,
+    },
     /// RESERVE, UNRESERVE, CREATE or DESTROY changed what the agent's resources look like; the agent checkpoints it.
     CheckpointResources {
         #[serde(with = "codec::protos")]

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use km_mesos_proto::v1::{self, DrainState, master::call};
 
-use super::{Answer, Master, calls};
+use super::{Answer, Master};
 use crate::link::MasterMessage;
 
 impl Master {
     pub(super) fn drain_agent(&mut self, call: call::DrainAgent) -> Answer {
         let id = call.agent_id.value;
-        if let Err(answer) = self.may_deactivate(&id) {
+        if let Err(answer) = self.may_drain(&id) {
             return answer;
         }
         let nanoseconds = call
@@ -29,7 +29,7 @@ impl Master {
             (agent.deactivated, agent.drain, agent.drain_start) = (true, state, Some(now));
             self.allocator.set_agent_active(&id, false);
             self.rescind_offers_of_agent(&id);
-            self.kill_all_on(&id);
+            self.tell_agent(&id, MasterMessage::Drain { config });
         } else if let Some(record) = self.recovered.get_mut(&id) {
             (record.deactivated, record.drain, record.drain_start) = (true, state, Some(now));
         } else if let Some((info, _)) = self.unreachable.get(&id) {
@@ -43,8 +43,8 @@ impl Master {
     }
 
     pub(super) fn deactivate_agent(&mut self, id: &str) -> Answer {
-        if let Err(answer) = self.may_deactivate(id) {
-            return answer;
+        if self.info_of_agent(id).is_none() {
+            return Answer::refused(400, "Unknown agent");
         }
         if let Some(agent) = self.agents.get_mut(id) {
             agent.deactivated = true;
@@ -61,13 +61,13 @@ impl Master {
         Answer::ok()
     }
 
-    fn may_deactivate(&self, id: &str) -> Result<(), Answer> {
+    fn may_drain(&self, id: &str) -> Result<(), Answer> {
         let info = self.info_of_agent(id).ok_or_else(|| Answer::refused(400, "Unknown agent"))?;
         let ip = self.agents.get(id).map_or("", |agent| agent.ip.as_str());
         match self.scheduled_machine(&info.hostname, ip) {
             Some(machine) => {
-                let name = machine.hostname.or(machine.ip).unwrap_or_default();
-                let reason = format!("Agent {id} is part of a maintenance schedule under Machine {name}");
+                let machine = super::maintenance::name(&machine);
+                let reason = format!("Agent {id} is part of a maintenance schedule under Machine {machine}");
                 Err(Answer::refused(400, reason))
             }
             None => Ok(()),
@@ -94,10 +94,6 @@ impl Master {
             self.persist();
             return Answer::ok();
         }
-        let known = self.recovered.contains_key(id) || self.unreachable.contains_key(id);
-        if !known {
-            return Answer::refused(400, "Unknown agent");
-        }
         let memory = self.recovered.get_mut(id).or(self.unreachable_drains.get_mut(id));
         let Some(memory) = memory.filter(|memory| memory.deactivated) else {
             return Answer::refused(400, "Agent is not deactivated");
@@ -107,29 +103,11 @@ impl Master {
         Answer::ok()
     }
 
-    /// Kills whatever runs on a draining agent, within the grace period that was asked for.
-    fn kill_all_on(&mut self, id: &str) {
-        let Some(agent) = self.agents.get_mut(id) else { return };
-        let grace = agent.drain.as_ref().and_then(|drain| drain.config.max_grace_period);
-        let policy = grace.map(|grace| v1::KillPolicy { grace_period: Some(grace) });
-        for (framework, task) in agent.tasks.clone() {
-            let over = self
-                .frameworks
-                .get(&framework)
-                .and_then(|found| found.tasks.get(&task))
-                .is_none_or(super::task::Task::terminal);
-            if over {
-                continue;
-            }
-            let (framework_id, task_id) = (calls::framework_id(&framework), v1::TaskId { value: task });
-            self.tell_agent(id, MasterMessage::KillTask { framework_id, task_id, kill_policy: policy });
-        }
-    }
-
-    /// A draining agent came back: what it still runs is killed again.
+    /// A draining agent came back.
     pub(super) fn drain_again(&mut self, id: &str) {
-        if self.agents.get(id).is_some_and(super::agent::Agent::draining) {
-            self.kill_all_on(id);
+        let agent = self.agents.get(id).filter(|agent| agent.draining());
+        if let Some(drain) = agent.and_then(|agent| agent.drain) {
+            self.tell_agent(id, MasterMessage::Drain { config: drain.config });
         }
     }
 
@@ -149,20 +127,6 @@ impl Master {
                 self.mark_gone(&id);
             }
             self.persist();
-        }
-    }
-
-    /// What a status of a draining agent's task says: it was the drain that killed it (M269, M270).
-    pub(super) fn colour_by_drain(&self, agent: &str, framework: &str, status: &mut v1::TaskStatus) {
-        let Some(agent) = self.agents.get(agent).filter(|agent| agent.draining()) else { return };
-        if status.state != v1::TaskState::TaskKilled as i32 {
-            return;
-        }
-        status.reason = Some(v1::task_status::Reason::AgentDraining as i32);
-        let gone = agent.drain.as_ref().is_some_and(|drain| drain.config.mark_gone.unwrap_or(false));
-        let aware = self.frameworks.get(framework).is_some_and(super::framework::Framework::partition_aware);
-        if gone && aware {
-            status.state = v1::TaskState::TaskGoneByOperator as i32;
         }
     }
 

@@ -1,6 +1,9 @@
 //! Inverse offers: frameworks that use an agent under a maintenance schedule are asked to leave it.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use km_mesos_proto::v1::{
     self,
@@ -18,23 +21,34 @@ pub(super) struct InverseAnswer {
 }
 
 impl Master {
-    /// Asks every framework that uses a machine of the schedule and isn't asked already.
+    /// After an allocation: asks every framework that uses a machine of the schedule or is offered some of it, and that
+    /// isn't asked already.
     pub(super) fn send_inverse_offers(&mut self) {
         if self.schedule.windows.is_empty() {
             return;
         }
-        let agents: Vec<String> = self.agents.keys().cloned().collect();
-        for agent_id in agents {
+        let mut asked: BTreeMap<String, Vec<v1::InverseOffer>> = BTreeMap::new();
+        for agent_id in self.agents.keys().cloned().collect::<Vec<_>>() {
             let Some(unavailability) = self.unavailability_of(&agent_id) else { continue };
-            let Some(agent) = self.agents.get(&agent_id) else { continue };
-            let url = agent.url();
-            for framework in agent.used.keys().cloned().collect::<Vec<_>>() {
-                if self.is_asked(&framework, &agent_id) {
-                    continue;
+            for framework in self.frameworks_on(&agent_id) {
+                if let Some(offer) = self.make_inverse_offer(&framework, &agent_id, unavailability) {
+                    asked.entry(framework).or_default().push(offer);
                 }
-                self.send_inverse_offer(&framework, &agent_id, url.clone(), unavailability);
             }
         }
+        for (framework, inverse_offers) in asked {
+            let inverse_offers = Some(event::InverseOffers { inverse_offers });
+            let event = scheduler::Event { inverse_offers, ..Default::default() };
+            self.tell_framework(&framework, event::Type::InverseOffers, event);
+        }
+    }
+
+    /// Connected frameworks that hold or are offered something of an agent, and are not asked to leave it yet.
+    fn frameworks_on(&self, id: &str) -> BTreeSet<String> {
+        let Some(agent) = self.agents.get(id) else { return BTreeSet::new() };
+        let offered = agent.offers.iter().filter_map(|offer| self.offers.get(offer));
+        let all = agent.used.keys().chain(offered.map(|offer| &offer.framework_id.value));
+        all.filter(|framework| !self.is_asked(framework, id)).cloned().collect()
     }
 
     fn is_asked(&self, framework: &str, agent: &str) -> bool {
@@ -47,27 +61,29 @@ impl Master {
         outstanding || answered.is_some_and(|answer| answer.asked_again > self.now)
     }
 
-    fn send_inverse_offer(&mut self, framework: &str, agent: &str, url: v1::Url, unavailability: v1::Unavailability) {
+    fn make_inverse_offer(
+        &mut self,
+        framework: &str,
+        agent_id: &str,
+        unavailability: v1::Unavailability,
+    ) -> Option<v1::InverseOffer> {
+        let agent = self.agents.get_mut(agent_id)?;
         let id = format!("{}-O{}", self.config.info.id, self.next_offer);
         self.next_offer += 1;
         let offer = v1::InverseOffer {
             id: v1::OfferId { value: id.clone() },
-            url: Some(url),
+            url: Some(agent.url()),
             framework_id: calls::framework_id(framework),
-            agent_id: Some(v1::AgentId { value: agent.to_owned() }),
+            agent_id: Some(v1::AgentId { value: agent_id.to_owned() }),
             unavailability,
             resources: Vec::new(),
         };
-        self.inverse_offers.insert(id.clone(), offer.clone());
+        agent.inverse_offers.insert(id.clone());
         if let Some(framework) = self.frameworks.get_mut(framework) {
             framework.inverse_offers.insert(id.clone());
         }
-        if let Some(agent) = self.agents.get_mut(agent) {
-            agent.inverse_offers.insert(id);
-        }
-        let inverse_offers = Some(event::InverseOffers { inverse_offers: vec![offer] });
-        let event = scheduler::Event { inverse_offers, ..Default::default() };
-        self.tell_framework(framework, event::Type::InverseOffers, event);
+        self.inverse_offers.insert(id, offer.clone());
+        Some(offer)
     }
 
     pub(super) fn answer_inverse_offers(

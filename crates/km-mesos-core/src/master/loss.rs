@@ -19,16 +19,17 @@ impl Master {
         self.counters.count("slave_unreachable_scheduled");
         self.counters.count("slave_unreachable_completed");
         self.counters.count("slave_removals_reason_unhealthy");
-        let Some(agent) = self.take_agent(id) else { return };
-        let since = self.now;
-        for (framework, task_id) in &agent.tasks {
-            self.lose_sight_of(framework, task_id, &agent.info.hostname, why);
+        let Some(agent) = self.agents.get(id) else { return };
+        let (tasks, hostname) = (agent.tasks.clone(), agent.info.hostname.clone());
+        for (framework, task_id) in &tasks {
+            self.lose_sight_of(framework, task_id, &hostname, why);
         }
+        let Some(agent) = self.take_agent(id) else { return };
         self.remember_unreachable(id, Self::record_of(&agent));
         if let Some(connection) = agent.connection {
             self.close(connection);
         }
-        tracing::warn!(agent = id, why, ?since, "agent is unreachable");
+        tracing::warn!(agent = id, why, "agent is unreachable");
         self.tell_agent_lost(id);
     }
 
@@ -69,12 +70,14 @@ impl Master {
 
     /// The agent is gone: it said goodbye, its machine is down, or it came back as another.
     pub(super) fn remove_agent(&mut self, id: &str, reason: Reason, why: &str) {
-        let Some(agent) = self.take_agent(id) else { return };
-        for (framework, task_id) in &agent.tasks {
-            let message = format!("Agent {} removed: {why}", agent.info.hostname);
+        let Some(agent) = self.agents.get(id) else { return };
+        let message = format!("Agent {} removed: {why}", agent.info.hostname);
+        // Frameworks hear of tasks first, then of offers.
+        for (framework, task_id) in agent.tasks.clone() {
             // Even frameworks that know of partitions are told that it is lost.
-            self.end_task(framework, task_id, TaskState::TaskLost, reason, &message);
+            self.end_task(&framework, &task_id, TaskState::TaskLost, reason, &message);
         }
+        let Some(agent) = self.take_agent(id) else { return };
         if let Some(connection) = agent.connection {
             self.close(connection);
         }
@@ -100,14 +103,14 @@ impl Master {
             return;
         }
         self.tell_agent(id, MasterMessage::Refused { message: message.clone() });
+        for (framework, task_id) in self.agents.get(id).map(|agent| agent.tasks.clone()).unwrap_or_default() {
+            let reason = Reason::AgentRemovedByOperator;
+            self.end_task(&framework, &task_id, TaskState::TaskGoneByOperator, reason, &message);
+        }
         let Some(agent) = self.take_agent(id) else {
             self.persist();
             return;
         };
-        for (framework, task_id) in &agent.tasks {
-            let reason = Reason::AgentRemovedByOperator;
-            self.end_task(framework, task_id, TaskState::TaskGoneByOperator, reason, &message);
-        }
         if let Some(connection) = agent.connection {
             self.close(connection);
         }
@@ -187,7 +190,7 @@ impl Master {
         Some(agent)
     }
 
-    /// As `detach_task`, when the agent is off the books already.
+    /// As `detach_task`, when the agent goes off the books with all that it holds.
     fn detach_unreleased(&mut self, framework: &str, task_id: &str) -> Option<v1::Task> {
         self.frameworks.get_mut(framework)?.tasks.remove(task_id).map(|task| task.info)
     }

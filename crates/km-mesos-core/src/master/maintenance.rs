@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use km_mesos_proto::json;
 use km_mesos_proto::v1::{
     self, MachineId, Unavailability,
     maintenance::{ClusterStatus, Schedule, cluster_status::DrainingMachine},
@@ -29,7 +30,6 @@ impl Master {
             let offerable = self.agents.get(&agent).is_some_and(super::agent::Agent::offerable);
             self.allocator.set_agent_active(&agent, offerable);
         }
-        self.send_inverse_offers();
         Answer::ok()
     }
 
@@ -45,14 +45,17 @@ impl Master {
             for machine in &window.machine_ids {
                 lawful(machine)?;
                 if seen.iter().any(|other| same(other, machine)) {
-                    return Err(format!("Machine '{}' appears more than once in the schedule", name(machine)));
+                    return Err(format!("Machine '{}' appears more than once in the schedule", shown(machine)));
                 }
                 seen.push(machine);
             }
         }
         for down in &self.down_machines {
             if !seen.iter().any(|machine| same(machine, down)) {
-                return Err(format!("Machine '{}' is deactivated and cannot be removed from the schedule", name(down)));
+                return Err(format!(
+                    "Machine '{}' is deactivated and cannot be removed from the schedule",
+                    shown(down)
+                ));
             }
         }
         Ok(())
@@ -65,11 +68,11 @@ impl Master {
         }
         for machine in machines {
             if !self.is_scheduled(machine) {
-                let reason = format!("Machine '{}' is not part of a maintenance schedule", name(machine));
+                let reason = format!("Machine '{}' is not part of a maintenance schedule", shown(machine));
                 return Answer::refused(400, reason);
             }
             if self.down_machines.iter().any(|down| same(down, machine)) {
-                let reason = format!("Machine '{}' is not in DRAINING mode and cannot be brought down", name(machine));
+                let reason = format!("Machine '{}' is not in DRAINING mode and cannot be brought down", shown(machine));
                 return Answer::refused(400, reason);
             }
         }
@@ -77,7 +80,7 @@ impl Master {
         self.persist();
         for agent in self.agents_on(machines) {
             self.tell_agent(&agent, MasterMessage::Refused { message: "Operator initiated 'Machine DOWN'".to_owned() });
-            self.remove_agent(&agent, Reason::AgentRemoved, "operator initiated 'Machine DOWN'");
+            self.remove_agent(&agent, Reason::AgentRemoved, "Operator initiated 'Machine DOWN'");
         }
         Answer::ok()
     }
@@ -94,7 +97,7 @@ impl Master {
                 } else {
                     "is not part of a maintenance schedule"
                 };
-                return Answer::refused(400, format!("Machine '{}' {what}", name(machine)));
+                return Answer::refused(400, format!("Machine '{}' {what}", shown(machine)));
             }
         }
         let brought_up = |machine: &MachineId| machines.iter().any(|up| same(up, machine));
@@ -164,7 +167,7 @@ fn check_list(machines: &[MachineId]) -> Result<(), String> {
     for (place, machine) in machines.iter().enumerate() {
         lawful(machine)?;
         if machines[..place].iter().any(|other| same(other, machine)) {
-            return Err(format!("Machine '{}' appears more than once", name(machine)));
+            return Err(format!("Machine '{}' appears more than once in the schedule", shown(machine)));
         }
     }
     Ok(())
@@ -175,7 +178,7 @@ fn lawful(machine: &MachineId) -> Result<(), String> {
         return Err("Both 'hostname' and 'ip' for a machine are empty".to_owned());
     }
     if machine.ip.as_ref().is_some_and(|ip| !ip.is_empty() && ip.parse::<std::net::IpAddr>().is_err()) {
-        return Err(format!("'{}' is not an IP address", text(&machine.ip)));
+        return Err(format!("Failed to parse IPv4: {}", text(&machine.ip)));
     }
     Ok(())
 }
@@ -189,13 +192,22 @@ fn same(left: &MachineId, right: &MachineId) -> bool {
     text(&left.hostname).eq_ignore_ascii_case(text(&right.hostname)) && text(&left.ip) == text(&right.ip)
 }
 
-/// Whether a machine of the schedule is the one with that name and address; what it does not say is not compared.
+/// Whether a machine of the schedule is the one with that name and address. Both must be told: Apache Mesos takes a
+/// machine without an address for another one.
 fn is_machine(machine: &MachineId, hostname: &str, ip: &str) -> bool {
-    let (wanted, address) = (text(&machine.hostname), text(&machine.ip));
-    (wanted.is_empty() || wanted.eq_ignore_ascii_case(hostname)) && (address.is_empty() || address == ip)
+    text(&machine.hostname).eq_ignore_ascii_case(hostname) && text(&machine.ip) == ip
 }
 
-fn name(machine: &MachineId) -> &str {
-    let hostname = text(&machine.hostname);
-    if hostname.is_empty() { text(&machine.ip) } else { hostname }
+/// A machine as refusals show it: as JSON.
+fn shown(machine: &MachineId) -> String {
+    json::to_value(machine).to_string()
+}
+
+/// A machine as texts about its agents name it: host name, and its address in parentheses.
+pub(super) fn name(machine: &MachineId) -> String {
+    match (text(&machine.hostname), text(&machine.ip)) {
+        (hostname, "") => hostname.to_owned(),
+        ("", ip) => ip.to_owned(),
+        (hostname, ip) => format!("{hostname} ({ip})"),
+    }
 }

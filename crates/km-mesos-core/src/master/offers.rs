@@ -30,6 +30,7 @@ impl Master {
             self.counters.count("allocation_runs");
             let grants = self.allocator.allocate_candidates(self.now);
             self.send_offers(grants);
+            self.send_inverse_offers();
         }
     }
 

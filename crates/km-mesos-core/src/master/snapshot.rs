@@ -38,7 +38,7 @@ impl Master {
     pub(super) fn agent_view(&self, agent: &Agent) -> get_agents::Agent {
         get_agents::Agent {
             agent_info: agent.info.clone(),
-            active: agent.connected(),
+            active: agent.offerable(),
             version: agent.version.clone(),
             pid: Some(agent.pid()),
             registered_time: Some(time_info(agent.registered)),

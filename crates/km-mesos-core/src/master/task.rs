@@ -18,7 +18,6 @@ impl Task {
     /// A task as it is launched.
     pub fn launched(task: &v1::TaskInfo, framework: &v1::FrameworkInfo, executor: Option<&v1::ExecutorInfo>) -> Self {
         let command = task.command.as_ref().or_else(|| executor.and_then(|executor| executor.command.as_ref()));
-        let user = command.and_then(|command| command.user.clone()).unwrap_or_else(|| framework.user.clone());
         let info = v1::Task {
             name: task.name.clone(),
             task_id: task.task_id.clone(),
@@ -33,7 +32,8 @@ impl Task {
             labels: task.labels.clone(),
             discovery: task.discovery.clone(),
             container: task.container.clone(),
-            user: (!user.is_empty()).then_some(user),
+            // Of the command or the executor only: that of the framework is not told.
+            user: command.and_then(|command| command.user.clone()),
             health_check: task.health_check.clone(),
             kill_policy: task.kill_policy,
             limits: task.limits.clone(),

@@ -30,7 +30,6 @@ impl Master {
             return;
         }
         status.agent_id.get_or_insert_with(|| v1::AgentId { value: agent.to_owned() });
-        self.colour_by_drain(agent, framework, &mut status);
         let latest = if terminal(latest) && terminal(state_of(status.state)) { state_of(status.state) } else { latest };
         self.send_update(framework, status.clone());
         let id = status.task_id.value.clone();

@@ -40,11 +40,10 @@ fn a_drained_agent_loses_its_tasks_and_can_be_reactivated() {
     world.read(&scheduler);
     world.read_agent(&agent);
     assert_eq!(drain(&mut world, &agent, false).status, 200);
-    assert!(matches!(&world.read_agent(&agent)[..], [MasterMessage::KillTask { .. }]));
+    assert!(matches!(&world.read_agent(&agent)[..], [MasterMessage::Drain { .. }]));
     assert_eq!(reactivate(&mut world, &agent), Answer::refused(400, "Agent is still in the DRAINING state"));
     world.status(&scheduler, &agent, "t", TaskState::TaskKilled, [2; 16]);
-    let status = world.update(&scheduler);
-    assert_eq!((status.state(), status.reason()), (TaskState::TaskKilled, Reason::AgentDraining));
+    assert_eq!(world.update(&scheduler).state(), TaskState::TaskKilled);
     world.pass_secs(5);
     assert!(world.offers(&scheduler).is_empty());
     world.acknowledge(&scheduler, &agent, "t", [2; 16]);
@@ -90,8 +89,12 @@ fn schedule(world: &mut World, windows: Vec<v1::maintenance::Window>) -> Answer 
 }
 
 fn window(hosts: &[&str]) -> v1::maintenance::Window {
+    let machine = |host: &&str| v1::MachineId {
+        hostname: Some((*host).to_owned()),
+        ip: (!host.is_empty()).then(|| "127.0.0.1".to_owned()),
+    };
     v1::maintenance::Window {
-        machine_ids: hosts.iter().map(|host| v1::MachineId { hostname: Some((*host).to_owned()), ip: None }).collect(),
+        machine_ids: hosts.iter().map(machine).collect(),
         unavailability: v1::Unavailability { start: v1::TimeInfo { nanoseconds: 77 }, duration: None },
     }
 }
@@ -118,7 +121,7 @@ fn maintenance_is_announced_started_and_ended() {
     let offers = events.iter().filter_map(|event| event.offers.as_ref()).flat_map(|offers| &offers.offers);
     let starts: Vec<_> = offers.filter_map(|offer| offer.unavailability).map(|one| one.start.nanoseconds).collect();
     assert_eq!(starts, [77]);
-    let machines = || vec![v1::MachineId { hostname: Some("host".to_owned()), ip: None }];
+    let machines = || vec![v1::MachineId { hostname: Some("host".to_owned()), ip: Some("127.0.0.1".to_owned()) }];
     let stop = || Call { stop_maintenance: Some(call::StopMaintenance { machines: machines() }), ..Default::default() };
     let start =
         || Call { start_maintenance: Some(call::StartMaintenance { machines: machines() }), ..Default::default() };

@@ -210,10 +210,13 @@ fn integer(value: &Value, min: i128, max: i128) -> Result<i128, JsonError> {
     }
 }
 
+/// No integer field holds more: 2^64.
+const LARGEST_WHOLE: f64 = 18_446_744_073_709_551_616.0;
+
 fn whole(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from)).or_else(|| {
-        let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e18)?;
-        // Whole and small enough, as just checked.
+        let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= LARGEST_WHOLE)?;
+        // Whole and in the range of the type, as just checked.
         Some(float as i128)
     })
 }

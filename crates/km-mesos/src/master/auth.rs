@@ -81,7 +81,7 @@ impl Auth {
         match credentials(headers).filter(|(principal, secret)| self.secrets.get(principal) == Some(secret)) {
             Some((principal, _)) => Ok(Some(principal)),
             None => {
-                let mut response = text(StatusCode::UNAUTHORIZED, "");
+                let mut response = text(StatusCode::UNAUTHORIZED, "401 Unauthorized.");
                 let challenge = format!("Basic realm=\"{}\"", realm.name());
                 if let Ok(challenge) = header::HeaderValue::from_str(&challenge) {
                     response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);

@@ -63,6 +63,12 @@ pub struct Flags {
     /// Whether endpoints that change something need authentication.
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub authenticate_http_readwrite: bool,
+    /// How schedulers authenticate; `basic` is all there is.
+    #[arg(long, default_value = "basic", value_parser = ["basic"])]
+    pub http_framework_authenticators: String,
+    /// How others authenticate; `basic` is all there is.
+    #[arg(long, default_value = "basic", value_parser = ["basic"])]
+    pub http_authenticators: String,
     /// File with `{"credentials": [{"principal": …, "secret": …}]}`.
     #[arg(long)]
     pub credentials: Option<PathBuf>,

@@ -54,7 +54,7 @@ pub(super) fn teardown_form(shell: &Arc<Shell>, request: Call) -> Response<Body>
     }
     let form = parameters(&String::from_utf8_lossy(&request.body));
     let Some(id) = form.get("frameworkId") else {
-        return text(StatusCode::BAD_REQUEST, "Missing 'frameworkId' query parameter");
+        return text(StatusCode::BAD_REQUEST, "Missing 'frameworkId' query parameter in the request body");
     };
     let teardown = master::call::Teardown { framework_id: v1::FrameworkId::new(id) };
     let call = master::Call { r#type: Some(Type::Teardown as i32), teardown: Some(teardown), ..Default::default() };

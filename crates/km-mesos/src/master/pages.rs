@@ -13,9 +13,13 @@ use super::{
 };
 
 pub(super) fn serve(shell: &Shell, call: &Call, page: Page) -> Response<Body> {
-    // Version and metrics belong to the process, not to the master: they are open to all.
-    let open = matches!(page, Page::Version | Page::Metrics);
-    if !open && let Err(refusal) = shell.auth.principal(Realm::ReadOnly, &call.parts.headers) {
+    // The version belongs to the process, not to the master. Pages that can be written too want a writer's credentials.
+    let realm = match page {
+        Page::Version => None,
+        Page::Weights | Page::Quota | Page::MaintenanceSchedule => Some(Realm::ReadWrite),
+        _ => Some(Realm::ReadOnly),
+    };
+    if let Some(Err(refusal)) = realm.map(|realm| shell.auth.principal(realm, &call.parts.headers)) {
         return *refusal;
     }
     let query = parameters(call.parts.uri.query().unwrap_or_default());

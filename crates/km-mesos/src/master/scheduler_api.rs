@@ -58,8 +58,9 @@ fn subscribe(
     if let (Some(principal), Some(named)) = (principal.as_deref(), named)
         && principal != named
     {
-        let reason =
-            format!("Authenticated principal '{principal}' does not match principal '{named}' set in `FrameworkInfo`");
+        let reason = format!(
+            "Failed to validate scheduler::Call: Authenticated principal '{principal}' does not match principal '{named}' set in `FrameworkInfo`"
+        );
         return Err(refuse(StatusCode::BAD_REQUEST, reason));
     }
     let connection = shell.new_connection();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     framework::{Framework, scalar},
-    player::{Player, Reply},
+    player::{Player, Reply, text},
     stream::Stream,
 };
 
@@ -63,10 +63,36 @@ impl Player {
         })
     }
 
+    /// Waits for the process of the framework's executor.
+    pub async fn executor_begins(&self, framework: &Framework, id: &str) -> Result<BTreeMap<String, String>> {
+        environment(&self.folder.join(&framework.id).join(format!("{id}.env"))).await
+    }
+
+    /// Subscribes again in an executor's place once its agent is back, with what the agent may have missed.
+    pub async fn executor_returns(&mut self, executor: &mut Executor, unacknowledged: &[Value]) -> Result<()> {
+        let mut call = json!({ "type": "SUBSCRIBE", "subscribe": { "unacknowledged_updates": unacknowledged } });
+        call["framework_id"] = json!({ "value": executor.variable("MESOS_FRAMEWORK_ID")? });
+        call["executor_id"] = json!({ "value": executor.variable("MESOS_EXECUTOR_ID")? });
+        let endpoint = executor.variable("MESOS_AGENT_ENDPOINT")?.to_owned();
+        let wait = async {
+            loop {
+                // While the agent begins nobody listens, and while it recovers it answers 503.
+                match post(&endpoint, &call).await {
+                    Ok(response) if response.status().is_success() => return response,
+                    _ => tokio::time::sleep(POLL).await,
+                }
+            }
+        };
+        let response = tokio::time::timeout(PATIENCE, wait).await.context("the agent does not come back")?;
+        executor.stream = Stream::read(response);
+        self.executor_event(executor, "SUBSCRIBED").await?;
+        Ok(())
+    }
+
     /// Waits for the process of the framework's executor and subscribes in its place; SUBSCRIBED is recorded.
     pub async fn executor(&mut self, framework: &Framework, id: &str) -> Result<Executor> {
         let folder = self.folder.join(&framework.id);
-        let environment = environment(&folder.join(format!("{id}.env"))).await?;
+        let environment = self.executor_begins(framework, id).await?;
         let endpoint = environment.get("MESOS_AGENT_ENDPOINT").context("no MESOS_AGENT_ENDPOINT")?;
         let mut call = json!({ "type": "SUBSCRIBE", "subscribe": {} });
         call["framework_id"] = json!({ "value": environment.get("MESOS_FRAMEWORK_ID") });
@@ -74,12 +100,27 @@ impl Player {
         let response = post(endpoint, &call).await?;
         self.note_head("executor SUBSCRIBE", &response);
         if !response.status().is_success() {
-            bail!("executor SUBSCRIBE: {}", response.text().await?);
+            bail!("executor SUBSCRIBE: {}", text(response).await?);
         }
         let exit = folder.join(format!("{id}.exit"));
         let mut executor = Executor { environment, stream: Stream::read(response), exit, updates: 0 };
         self.executor_event(&mut executor, "SUBSCRIBED").await?;
         Ok(executor)
+    }
+
+    /// Subscribes in the place of an executor that has nothing to do any more: it is told to end, and does.
+    pub async fn executor_is_sent_home(&mut self, framework: &Framework, id: &str) -> Result<()> {
+        let environment = self.executor_begins(framework, id).await?;
+        let endpoint = environment.get("MESOS_AGENT_ENDPOINT").context("no MESOS_AGENT_ENDPOINT")?;
+        let mut call = json!({ "type": "SUBSCRIBE", "subscribe": {} });
+        call["framework_id"] = json!({ "value": framework.id });
+        call["executor_id"] = json!({ "value": id });
+        let response = post(endpoint, &call).await?;
+        self.note_head("executor SUBSCRIBE", &response);
+        let exit = self.folder.join(&framework.id).join(format!("{id}.exit"));
+        let mut executor = Executor { environment, stream: Stream::read(response), exit, updates: 0 };
+        self.executor_event(&mut executor, "SHUTDOWN").await?;
+        executor.exit(0)
     }
 
     /// The executor's next event, which must be of the type; recorded.
@@ -98,7 +139,7 @@ impl Player {
         call["executor_id"] = json!({ "value": executor.variable("MESOS_EXECUTOR_ID")? });
         let response = post(executor.variable("MESOS_AGENT_ENDPOINT")?, &call).await?;
         self.note_head(&format!("executor {kind}"), &response);
-        let reply = Reply { body: response.text().await? };
+        let reply = Reply { body: text(response).await? };
         self.note("body", &reply.body.as_str().into());
         Ok(reply)
     }
@@ -138,6 +179,21 @@ impl Player {
         self.update(executor, task, state).await?;
         self.executor_event(executor, "ACKNOWLEDGED").await?;
         self.acknowledged(framework).await?;
+        Ok(())
+    }
+
+    /// Waits until the agent has seen all that the framework said so far: messages come after it.
+    pub async fn settled(&mut self, framework: &Framework, executor: &mut Executor) -> Result<()> {
+        let status = self.state("/slaves").await?;
+        let agents = status["slaves"].as_array().into_iter().flatten();
+        for agent in agents.filter(|agent| agent["active"] == true) {
+            let message = json!({
+                "agent_id": { "value": agent["id"] }, "data": STANDARD.encode("settled"),
+                "executor_id": { "value": executor.variable("MESOS_EXECUTOR_ID")? },
+            });
+            self.call(framework, "MESSAGE", json!({ "message": message })).await?;
+        }
+        self.executor_event(executor, "MESSAGE").await?;
         Ok(())
     }
 

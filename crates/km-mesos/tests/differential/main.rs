@@ -1,6 +1,7 @@
 //! Fidelity by comparison: scripts of HTTP calls are played to Apache Mesos 1.11 and to the embedded master and
 //! agents, and the recordings must be equal. README.md beside this file says how, and what is covered.
 
+mod agents;
 mod cluster;
 mod compare;
 mod executor;
@@ -13,7 +14,8 @@ mod stream;
 use cluster::Setup;
 use compare::compare;
 use scripts::{
-    accept, constraints, failover, flags, offers, quota, reservations, restarts, shares, subscribe, update_framework,
+    accept, auth, constraints, drain, failover, flags, maintenance, offers, quota, reservations, restarts, shares,
+    subscribe, update_framework,
 };
 
 fn agents(agents: usize) -> Setup {
@@ -60,6 +62,22 @@ async fn other_flags() {
 async fn restarts_of_parts() {
     let master_flags = restarts::FLAGS.map(str::to_owned).to_vec();
     compare(&Setup { master_flags, ..agents(1) }, &[failover::RETRIES, restarts::RESTARTS]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_that_are_asked() {
+    let cases = [(&auth::ASKS_FRAMEWORKS[..], auth::OF_FRAMEWORKS), (&auth::ASKS_WRITERS[..], auth::OF_WRITERS)];
+    for (flags, scripts) in cases {
+        let master_flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let (login, files) = (Some(auth::LOGIN), vec![auth::CREDENTIALS]);
+        compare(&Setup { master_flags, login, files, ..agents(1) }, &[scripts]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_that_are_drained() {
+    compare(&agents(1), &[auth::OF_NOBODY, drain::DRAIN, drain::DRAIN_WHILE_AWAY, maintenance::DOWN]).await;
+    compare(&agents(2), &[maintenance::MAINTENANCE]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

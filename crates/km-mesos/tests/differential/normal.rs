@@ -6,7 +6,8 @@ use regex::{Captures, Regex};
 use serde_json::{Map, Value};
 
 /// Fields whose value is a moment or a random number, wherever they stand.
-const VOLATILE: [&str; 11] = [
+const VOLATILE: [&str; 12] = [
+    "estimated_drain_start_time_seconds",
     "timestamp",
     "registered_time",
     "reregistered_time",
@@ -21,7 +22,7 @@ const VOLATILE: [&str; 11] = [
 ];
 
 /// Fields that are sets: their order says nothing.
-const SETS: [&str; 2] = ["resources", "capabilities"];
+const SETS: [&str; 5] = ["resources", "capabilities", "draining_machines", "down_machines", "statuses"];
 
 /// The placeholders of one script on one cluster.
 pub struct Names {

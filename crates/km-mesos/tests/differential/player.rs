@@ -17,8 +17,10 @@ pub const SCHEDULER: &str = "/api/v1/scheduler";
 /// The operator's endpoint.
 pub const OPERATOR: &str = "/api/v1";
 const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Accept", "application/json")];
-const DEADLINE: Duration = Duration::from_secs(20);
-const POLL: Duration = Duration::from_millis(20);
+/// Nothing takes longer, even on a busy machine.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+/// Between two looks at the same thing.
+pub const POLL: Duration = Duration::from_millis(20);
 /// After so many passes of the allocator, what it won't offer it never will.
 const QUIET_PASSES: f64 = 4.0;
 
@@ -28,11 +30,21 @@ pub struct Reply {
     pub body: String,
 }
 
+impl Reply {
+    /// The body as JSON; null if it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or(Value::Null)
+    }
+}
+
 /// One script's player on one cluster.
 pub struct Player {
     http: reqwest::Client,
     master: String,
-    parts: Parts,
+    /// The cluster's processes.
+    pub parts: Parts,
+    /// `principal:secret` that calls are made with.
+    pub login: Option<String>,
     /// Where executors of this script put their environment.
     pub folder: PathBuf,
     names: Names,
@@ -49,6 +61,7 @@ impl Player {
             http,
             master: cluster.master.clone(),
             parts: cluster.parts.clone(),
+            login: cluster.login.clone(),
             folder,
             names,
             lines: Vec::new(),
@@ -81,8 +94,22 @@ impl Player {
         headers: &[(&str, &str)],
         body: impl Into<reqwest::Body>,
     ) -> Result<reqwest::Response> {
-        let url = format!("http://{}{path}", self.master);
-        let mut request = self.http.request(method.parse()?, url).body(body);
+        self.send_to(&self.master, method, path, headers, body).await
+    }
+
+    /// As `send`, to an agent's `host:port`.
+    pub async fn send_to(
+        &self,
+        address: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<reqwest::Body>,
+    ) -> Result<reqwest::Response> {
+        let mut request = self.http.request(method.parse()?, format!("http://{address}{path}")).body(body);
+        if let Some((principal, secret)) = self.login.as_deref().and_then(|login| login.split_once(':')) {
+            request = request.basic_auth(principal, Some(secret));
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -114,10 +141,20 @@ impl Player {
         body: impl Into<reqwest::Body>,
     ) -> Result<Reply> {
         let response = self.send(method, path, headers, body).await?;
-        self.note_head(&format!("{method} {path}"), &response);
-        let body = response.text().await?;
+        self.take(&format!("{method} {path}"), response).await
+    }
+
+    /// Records a whole answer.
+    pub async fn take(&mut self, what: &str, response: reqwest::Response) -> Result<Reply> {
+        self.note_head(what, &response);
+        let body = text(response).await.with_context(|| what.to_owned())?;
         self.note("body", &body_value(&body));
         Ok(Reply { body })
+    }
+
+    /// Names an id, wherever it appears from now on.
+    pub fn name(&mut self, id: &str, name: &str) {
+        self.names.set(id, name);
     }
 
     /// Posts JSON with the usual headers and more, and records the answer.
@@ -128,15 +165,14 @@ impl Player {
 
     /// A call of the operator's API; recorded.
     pub async fn operator(&mut self, call: Value) -> Result<Value> {
-        let reply = self.post(OPERATOR, &[], &call).await?;
-        Ok(serde_json::from_str(&reply.body).unwrap_or(Value::Null))
+        self.post(OPERATOR, &[], &call).await.map(|reply| reply.json())
     }
 
     /// A call of the operator's API; not recorded, but must succeed.
     pub async fn ask(&self, call: Value) -> Result<Value> {
         let response = self.send("POST", OPERATOR, &JSON, call.to_string()).await?;
         let status = response.status();
-        let body = response.text().await?;
+        let body = text(response).await?;
         ensure!(status.is_success(), "{call}: {status} {body}");
         Ok(if body.is_empty() { Value::Null } else { serde_json::from_str(&body)? })
     }
@@ -144,7 +180,7 @@ impl Player {
     /// What a read endpoint shows; not recorded.
     pub async fn state(&self, path: &str) -> Result<Value> {
         let response = self.send("GET", path, &[], "").await?;
-        Ok(response.json().await?)
+        Ok(serde_json::from_str(&text(response).await.with_context(|| path.to_owned())?)?)
     }
 
     /// What `/state` shows of a framework, completed ones included; not recorded.
@@ -177,16 +213,6 @@ impl Player {
     /// Lets an agent leave the cluster: it ends its executors and tells the master.
     pub async fn end(&self, agent: &str) -> Result<()> {
         self.parts.signal(agent, "USR1").await
-    }
-
-    /// Stops an agent's clock: it neither reads nor answers.
-    pub async fn freeze(&self, agent: &str) -> Result<()> {
-        self.parts.signal(agent, "STOP").await
-    }
-
-    /// Lets it go on.
-    pub async fn thaw(&self, agent: &str) -> Result<()> {
-        self.parts.signal(agent, "CONT").await
     }
 
     /// Starts a part again, and waits until the master leads and has recovered.
@@ -227,7 +253,7 @@ impl Player {
         let response = self.send("POST", SCHEDULER, headers, call.to_string()).await?;
         self.note_head("SUBSCRIBE", &response);
         if response.status() != reqwest::StatusCode::OK {
-            self.note("body", &body_value(&response.text().await?));
+            self.note("body", &body_value(&text(response).await?));
             return Ok(None);
         }
         let stream_id = response.headers().get("Mesos-Stream-Id").and_then(|value| value.to_str().ok());
@@ -352,6 +378,11 @@ impl Player {
         self.until("/frameworks", |shown| shown["frameworks"].as_array().is_none_or(Vec::is_empty)).await?;
         Ok(())
     }
+}
+
+/// The whole body of an answer.
+pub async fn text(response: reqwest::Response) -> Result<String> {
+    Ok(tokio::time::timeout(DEADLINE, response.text()).await.context("the body does not end")??)
 }
 
 /// JSON as such, so that ids and times in it get placeholders; the parsers' own words are left out.

@@ -47,13 +47,16 @@ impl Stream {
 
     /// The next event that is no heartbeat; the end of the stream is an error.
     pub async fn event(&mut self) -> Result<Value> {
-        loop {
-            match self.next().await? {
-                None => bail!("the stream ended"),
-                Some(event) if event["type"] == "HEARTBEAT" => {}
-                Some(event) => return Ok(event),
+        let wait = async {
+            loop {
+                match self.received.recv().await {
+                    None => bail!("the stream ended"),
+                    Some(event) if event["type"] == "HEARTBEAT" => {}
+                    Some(event) => return Ok(event),
+                }
             }
-        }
+        };
+        timeout(PATIENCE, wait).await.context("no event came, and the stream is open")?
     }
 
     /// What has come so far and was not taken yet.

@@ -2,6 +2,7 @@
 
 mod bench;
 mod built_in;
+mod drain;
 mod executors;
 mod master;
 mod no_update_is_lost;

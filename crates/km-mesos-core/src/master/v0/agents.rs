@@ -33,7 +33,7 @@ impl Master {
                 "id": agent.id,
                 "pid": agent.pid(),
                 "registered_time": seconds(agent.registered),
-                "active": agent.connected(),
+                "active": agent.offerable(),
                 "deactivated": agent.deactivated,
                 "version": agent.version,
                 "capabilities": capabilities,

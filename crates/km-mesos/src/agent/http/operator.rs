@@ -68,8 +68,15 @@ async fn answer(shared: &Arc<Shared>, headers: &HeaderMap, body: &[u8]) -> Resul
             response::Type::GetFrameworks
         }
         call::Type::GetAgent => {
-            let agent_info = Some(shared.core().info().clone());
-            answer.get_agent = Some(response::GetAgent { agent_info, ..Default::default() });
+            let core = shared.core();
+            let draining = core.draining();
+            answer.get_agent = Some(response::GetAgent {
+                agent_info: Some(core.info().clone()),
+                drain_config: draining.map(|(config, _)| *config),
+                estimated_drain_start_time: draining.map(|(_, since)| v1::TimeInfo {
+                    nanoseconds: i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
+                }),
+            });
             response::Type::GetAgent
         }
         call::Type::ListFiles => {

@@ -19,7 +19,7 @@ pub(super) fn state(shared: &Shared) -> Value {
     let list = |frameworks: &[response::get_frameworks::Framework]| -> Vec<Value> {
         frameworks.iter().map(|framework| view.framework(&framework.framework_info)).collect()
     };
-    json!({
+    let mut page = json!({
         "version": km_observe::VERSION,
         "start_time": shared.clock.started_at(),
         "id": info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default(),
@@ -32,7 +32,12 @@ pub(super) fn state(shared: &Shared) -> Value {
         "flags": flags,
         "frameworks": list(&frameworks.frameworks),
         "completed_frameworks": list(&frameworks.completed_frameworks),
-    })
+    });
+    if let Some((config, since)) = core.draining() {
+        page["drain_config"] = json::to_value(config);
+        page["estimated_drain_start_time_seconds"] = since.as_secs().into();
+    }
+    page
 }
 
 struct View<'a> {

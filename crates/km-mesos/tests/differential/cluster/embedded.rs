@@ -6,7 +6,6 @@ use std::{
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
-    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -18,10 +17,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Setup, free_ports, set};
-
-/// No part takes longer to begin or to end, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+use super::{PATIENCE, Setup, free_ports, set};
 
 /// The processes of one cluster.
 #[derive(Clone)]
@@ -67,7 +63,7 @@ impl Embedded {
         let log = File::options().create(true).append(true).open(self.log(name))?;
         let mut parts = self.parts.lock().await;
         let part = parts.get_mut(name).with_context(|| format!("no part is called {name}"))?;
-        ensure!(part.process.is_none(), "{name} runs already");
+        ensure!(!part.process.as_mut().is_some_and(runs), "{name} runs already");
         changed.iter().for_each(|flag| set(&mut part.flags, flag));
         let mut command = Command::new(env!("CARGO_BIN_EXE_mesos-part"));
         command.arg(part.role).args(part.flags.iter().map(|flag| argument(flag)));
@@ -94,6 +90,11 @@ impl Embedded {
         send(process, signal)
     }
 
+    pub async fn runs(&self, name: &str) -> bool {
+        let mut parts = self.parts.lock().await;
+        parts.get_mut(name).and_then(|part| part.process.as_mut()).is_some_and(runs)
+    }
+
     pub fn log(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.log"))
     }
@@ -103,11 +104,7 @@ impl Embedded {
         let names: Vec<String> = self.parts.lock().await.keys().cloned().collect();
         for name in names {
             let agent = name != "master";
-            let runs = {
-                let mut parts = self.parts.lock().await;
-                parts.get_mut(&name).and_then(|part| part.process.as_mut()).is_some_and(runs)
-            };
-            if runs {
+            if self.runs(&name).await {
                 self.signal(&name, "CONT").await?;
                 self.signal(&name, if agent { "USR1" } else { "KILL" }).await?;
             }

@@ -3,9 +3,9 @@
 mod embedded;
 mod real;
 
-use std::{fs, net::TcpListener, path::Path};
+use std::{fs, net::TcpListener, path::Path, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 use embedded::Embedded;
@@ -20,10 +20,15 @@ pub struct Setup {
     pub master_flags: Vec<String>,
     /// More flags of the agents.
     pub agent_flags: Vec<String>,
+    /// `principal:secret` of scripts, if they need to say who they are.
+    pub login: Option<&'static str>,
     /// Files in the cluster's folder that flags name, with their content.
     pub files: Vec<(&'static str, &'static str)>,
 }
 
+/// No part takes longer to begin or to end, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(20);
 const MASTER_FLAGS: [&str; 3] = ["allocation_interval=50ms", "agent_ping_timeout=5secs", "max_agent_ping_timeouts=3"];
 /// Every agent has this size, and attributes of every type.
 const AGENT_FLAGS: [&str; 6] = [
@@ -67,6 +72,8 @@ pub struct Cluster {
     pub master: String,
     /// Where scripts put files; removed with the cluster.
     pub folder: TempDir,
+    /// `principal:secret` of scripts.
+    pub login: Option<String>,
     /// Its processes: `master`, `agent-0`, ...
     pub parts: Parts,
 }
@@ -97,6 +104,24 @@ impl Parts {
         }
     }
 
+    /// Waits until a part has ended by itself.
+    pub async fn ended(&self, name: &str) -> Result<()> {
+        let wait = async {
+            while self.runs(name).await? {
+                tokio::time::sleep(POLL).await;
+            }
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(PATIENCE, wait).await.with_context(|| format!("{name} did not end"))?
+    }
+
+    async fn runs(&self, name: &str) -> Result<bool> {
+        match self {
+            Self::Real(parts) => parts.runs(name),
+            Self::Embedded(parts) => Ok(parts.runs(name).await),
+        }
+    }
+
     /// What the part logged last.
     pub fn log(&self, name: &str) -> String {
         let log = match self {
@@ -113,14 +138,24 @@ impl Cluster {
     pub fn real(setup: &Setup) -> Result<Self> {
         let folder = folder(setup)?;
         let (parts, port) = Real::start_all(setup, folder.path())?;
-        Ok(Self { master: format!("127.0.0.1:{port}"), folder, parts: Parts::Real(parts) })
+        Ok(Self {
+            master: format!("127.0.0.1:{port}"),
+            folder,
+            login: setup.login.map(str::to_owned),
+            parts: Parts::Real(parts),
+        })
     }
 
     /// The embedded master and agents.
     pub async fn embedded(setup: &Setup) -> Result<Self> {
         let folder = folder(setup)?;
         let (parts, port) = Embedded::start_all(setup, folder.path()).await?;
-        Ok(Self { master: format!("127.0.0.1:{port}"), folder, parts: Parts::Embedded(parts) })
+        Ok(Self {
+            master: format!("127.0.0.1:{port}"),
+            folder,
+            login: setup.login.map(str::to_owned),
+            parts: Parts::Embedded(parts),
+        })
     }
 
     /// Ends it, with all that it started.

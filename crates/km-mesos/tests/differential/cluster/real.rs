@@ -50,6 +50,9 @@ impl Real {
         for flag in setup.agent_flags(folder) {
             up.args(["--agent-flag", &flag]);
         }
+        if let Some(login) = setup.login {
+            up.args(["--login", login]);
+        }
         let done = up.output().with_context(|| format!("cannot run {}", program.display()))?;
         ensure!(done.status.success(), "real-mesos up: {}", String::from_utf8_lossy(&done.stderr));
         let controlled = Controlled { program, folder: folder.to_owned(), ended: AtomicBool::new(false) };
@@ -74,6 +77,11 @@ impl Real {
         self.control("start", &[name])
     }
 
+    pub fn runs(&self, name: &str) -> Result<bool> {
+        let shown = self.0.control("status", &[])?;
+        Ok(shown.lines().any(|line| line.starts_with(name) && line.contains(" pid ")))
+    }
+
     pub fn log(&self, name: &str) -> PathBuf {
         self.0.folder.join(format!("run/logs/{name}.log"))
     }
@@ -84,16 +92,17 @@ impl Real {
     }
 
     fn control(&self, verb: &str, words: &[&str]) -> Result<()> {
-        self.0.control(verb, words)
+        self.0.control(verb, words).map(drop)
     }
 }
 
 impl Controlled {
-    fn control(&self, verb: &str, words: &[&str]) -> Result<()> {
+    /// What the script says.
+    fn control(&self, verb: &str, words: &[&str]) -> Result<String> {
         let own: [&OsStr; 2] = [verb.as_ref(), self.folder.as_ref()];
         let done = Command::new(&self.program).args(own).args(words).output()?;
         ensure!(done.status.success(), "real-mesos {verb} {words:?}: {}", String::from_utf8_lossy(&done.stderr));
-        Ok(())
+        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
     }
 }
 

@@ -1,9 +1,12 @@
 //! What is played, by subject.
 
 pub mod accept;
+pub mod auth;
 pub mod constraints;
+pub mod drain;
 pub mod failover;
 pub mod flags;
+pub mod maintenance;
 pub mod offers;
 pub mod quota;
 pub mod reservations;

@@ -94,6 +94,7 @@ async fn a_framework_comes_back_to_a_new_master_before_the_agent(p: &mut Player)
     let mut first = p.framework(info(&["a"])).await?;
     let offer = p.offer(&mut first).await?;
     let mut executor = p.running(&mut first, &offer, "t").await?;
+    p.settled(&first, &mut executor).await?;
     p.kill("master").await?;
     p.start("master").await?;
     let mut framework = p.subscribed(json!({ "framework_info": again(info(&["a"]), &first) })).await?;
@@ -107,7 +108,8 @@ async fn a_framework_comes_back_to_a_new_master_before_the_agent(p: &mut Player)
 async fn an_agent_comes_back_to_a_new_master_before_the_framework(p: &mut Player) -> Result<()> {
     let mut first = p.framework(info(&["a"])).await?;
     let offer = p.offer(&mut first).await?;
-    p.running(&mut first, &offer, "t").await?;
+    let mut executor = p.running(&mut first, &offer, "t").await?;
+    p.settled(&first, &mut executor).await?;
     p.kill("master").await?;
     p.start("master").await?;
     agents(p, 1).await?;
