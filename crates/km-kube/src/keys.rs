@@ -24,6 +24,10 @@ pub const PORT_MAPPING: &str = "k8s.mesosphere.io/portMapping";
 pub const STATIC_POD_FILENAME: &str = "k8s.mesosphere.io/staticPodFilename";
 /// Pod annotation: comma-separated Mesos roles whose resources the pod may use, in order of preference.
 pub const ROLES: &str = "k8s.mesosphere.io/roles";
+/// Pod annotation: how its node is chosen among those that fit; see `km_placement::Strategy`.
+pub const PLACEMENT: &str = "k8s.mesosphere.io/placement";
+/// Pod annotation: Marathon-like constraints, a JSON list of lists `[field, operator, value]`.
+pub const CONSTRAINTS: &str = "k8s.mesosphere.io/constraints";
 /// Pod annotations: Mesos discovery info of the task.
 pub const DISCOVERY_VISIBILITY: &str = "k8s.mesosphere.io/discovery-visibility";
 /// See [`DISCOVERY_VISIBILITY`].

@@ -1,68 +1,344 @@
-//! Pods that placement can't tell apart share one class, and with it the work of filtering.
+//! Pods with equal needs share one class, and with it the work of filtering.
+//!
+//! A class knows which nodes fit, best first, and follows the logs of what changed since it was last used. Nodes that
+//! rules about other pods can't tell apart are a cell; a cell is open or closed as a whole, so that one pod that fills
+//! a zone costs one step, not one for each node of it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    fit::NodeState,
-    pending::PendingPod,
-    score::{Policy, Rank, rank},
+    census::{Census, Question},
+    contest,
+    fit::Change,
+    need::Need,
+    nodes::Nodes,
+    nominees::Nominees,
+    reasons::{Refusal, Summary},
+    rules::Rules,
+    strategy::Chooser,
 };
 
-/// What all of a class have in common, as text.
-pub(crate) fn key(pod: &PendingPod) -> String {
-    let mut key = format!("{:?}|{:?}|{:?}|{:?}", pod.amounts, pod.roles, pod.ports, pod.owner);
-    if let Some(spec) = &pod.pod.spec {
-        // Debug texts of these are complete, and absent ones are short.
-        key.push_str(&format!(
-            "|{:?}|{:?}|{:?}|{:?}|{:?}",
-            spec.node_name,
-            spec.node_selector,
-            spec.affinity.as_ref().map(|affinity| &affinity.node_affinity),
-            spec.tolerations,
-            spec.scheduling_gates
-        ));
-    }
-    key
+/// What classes look at.
+#[derive(Clone, Copy)]
+pub(crate) struct World<'a> {
+    pub nodes: &'a Nodes,
+    pub census: &'a Census,
+    pub nominees: &'a Nominees,
+    pub chooser: &'a dyn Chooser,
+    pub comparisons: bool,
 }
 
-/// The nodes that fit the pods of a class, best first.
-pub(crate) struct Class {
-    ranked: BTreeSet<Rank>,
-    /// The rank under which each node is in `ranked`.
-    ranks: Vec<Option<Rank>>,
-    /// Whether the node passes the rules that don't change.
-    accepted: Vec<bool>,
-    /// How far the log of changed nodes is known here.
+/// Where a node stands among those that fit: lower is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// How little it is wished for.
+    points: i64,
+    /// Pods of the same owner on it.
+    mates: u32,
+    rank: i64,
+    node: u32,
+}
+
+/// What the class knows of a node.
+#[derive(Clone, Copy, Default)]
+struct Local {
+    /// Whether it passes the rules that don't depend on other pods.
+    accepted: bool,
+    points: i64,
+    mates: u32,
+    /// Under which it is in `ranked`, when there is room.
+    rank: Option<Rank>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    open: bool,
+    points: i64,
+    /// Its best node, with the cell's points: what is in `front` if it is open.
+    head: Option<Rank>,
+}
+
+/// The instances of the same owner.
+struct Mates {
+    question: u32,
     seen: usize,
 }
 
+/// The nodes that fit pods with that need.
+pub(crate) struct Class {
+    pub need: Arc<Need>,
+    pub rules: Rules,
+    mates: Option<Mates>,
+    local: Vec<Local>,
+    cells: Vec<Cell>,
+    ranked: BTreeSet<(u32, Rank)>,
+    front: BTreeSet<Rank>,
+    seen: usize,
+    /// When it was last used.
+    pub used: u64,
+    /// Why nothing fits, as of that state of the world.
+    pub refusal: Option<(u64, Arc<Summary>)>,
+}
+
 impl Class {
-    pub fn new(pod: &PendingPod, nodes: &[NodeState<'_>], policy: &Policy, changes: usize) -> Self {
-        let accepted: Vec<bool> = nodes.iter().map(|node| node.accepts(pod, policy).is_ok()).collect();
-        let mut class = Self { ranked: BTreeSet::new(), ranks: vec![None; nodes.len()], accepted, seen: changes };
-        for index in 0..nodes.len() {
-            class.refresh(pod, nodes, policy, index);
+    /// Filters all nodes.
+    pub fn new(
+        need: &Arc<Need>,
+        nodes: &Nodes,
+        census: &mut Census,
+        (nominees, chooser, comparisons): (&Nominees, &dyn Chooser, bool),
+    ) -> Self {
+        let rules = Rules::new(need, nodes, census, comparisons);
+        let owner = need.owner.as_ref().filter(|_| chooser.minds_wishes());
+        let mates = owner.map(|owner| {
+            let namespace = need.namespace.clone();
+            let question = census.ask(Question::Owned { namespace, owner: owner.clone() });
+            Mates { question, seen: census.log(question).end() }
+        });
+        let mut class = Self {
+            need: Arc::clone(need),
+            cells: vec![Cell::default(); rules.topology.cell_count()],
+            rules,
+            mates,
+            local: Vec::new(),
+            ranked: BTreeSet::new(),
+            front: BTreeSet::new(),
+            seen: nodes.log.end(),
+            used: 0,
+            refusal: None,
+        };
+        let world = World { nodes, census, nominees, chooser, comparisons };
+        class.local.resize(nodes.bound(), Local::default());
+        if let Some(mates) = &class.mates {
+            for (node, count) in census.answers(mates.question) {
+                class.local[node as usize].mates += count;
+            }
+        }
+        for node in 0..nodes.bound() as u32 {
+            class.look_at_facts(node, world);
+            class.refresh(node, world);
+        }
+        for cell in 0..class.cells.len() as u32 {
+            class.judge_cell(cell, world);
         }
         class
     }
 
-    /// The best node, after catching up with the nodes that changed (`log` names them in order).
-    pub fn best(&mut self, pod: &PendingPod, nodes: &[NodeState<'_>], policy: &Policy, log: &[usize]) -> Option<usize> {
-        for index in &log[self.seen..] {
-            self.refresh(pod, nodes, policy, *index);
+    /// Gives the questions back.
+    pub fn end(self, census: &mut Census) {
+        if let Some(mates) = &self.mates {
+            census.forget(mates.question);
         }
-        self.seen = log.len();
-        self.ranked.first().map(|(_, _, index)| *index)
+        self.rules.end(census);
     }
 
-    fn refresh(&mut self, pod: &PendingPod, nodes: &[NodeState<'_>], policy: &Policy, index: usize) {
-        if let Some(old) = self.ranks[index].take() {
-            self.ranked.remove(&old);
+    /// Takes in what happened since the last time. Says whether that was possible; otherwise it must be made anew.
+    pub fn catch_up(&mut self, world: World<'_>) -> bool {
+        if !self.rules.stand(&self.need, world.nodes, world.census) {
+            return false;
         }
-        if self.accepted[index] && nodes[index].room(pod).is_ok() {
-            let rank = rank(policy, &nodes[index], index, pod);
-            self.ranked.insert(rank);
-            self.ranks[index] = Some(rank);
+        self.rules.saw_bonds(world.census);
+        if !self.count_mates(world) || !self.count_others(world) {
+            return false;
+        }
+        let Some(touched) = world.nodes.log.since(self.seen) else { return false };
+        self.seen = world.nodes.log.end();
+        for touched in touched {
+            if touched.facts {
+                self.look_at_facts(touched.node, world);
+            }
+            self.refresh(touched.node, world);
+        }
+        true
+    }
+
+    fn count_mates(&mut self, world: World<'_>) -> bool {
+        let Some(mates) = &mut self.mates else { return true };
+        let log = world.census.log(mates.question);
+        let Some(entries) = log.since(mates.seen) else { return false };
+        mates.seen = log.end();
+        for (node, by) in entries {
+            if let Some(local) = self.local.get_mut(*node as usize) {
+                local.mates = local.mates.saturating_add_signed(*by);
+            }
+        }
+        true
+    }
+
+    /// Follows the counts of the rules, and opens and closes cells.
+    fn count_others(&mut self, world: World<'_>) -> bool {
+        let mut all = false;
+        let mut dirty: Vec<u32> = Vec::new();
+        for at in 0..self.rules.tallies.len() {
+            let far = self.rules.reaches_far(at);
+            let Rules { tallies, topology, .. } = &mut self.rules;
+            let tally = &mut tallies[at];
+            let least = tally.least();
+            let key = tally.key;
+            let mut changed = false;
+            let mut mark = |domain: u32| {
+                changed = true;
+                dirty.extend_from_slice(topology.cells_of(key, domain));
+            };
+            if !tally.catch_up(topology, world.census, &mut mark) {
+                return false;
+            }
+            all |= changed && far || tally.least() != least;
+        }
+        if all {
+            dirty = (0..self.cells.len() as u32).collect();
+        }
+        for cell in dirty {
+            self.judge_cell(cell, world);
+        }
+        true
+    }
+
+    /// The number of instances that the owner wants is another one.
+    pub fn set_instances(&mut self, instances: u32, world: World<'_>) {
+        if self.rules.instances != instances {
+            self.rules.instances = instances;
+            for cell in 0..self.cells.len() as u32 {
+                self.judge_cell(cell, world);
+            }
         }
     }
+
+    fn judge_cell(&mut self, cell: u32, world: World<'_>) {
+        let example = match self.rules.topology.is_flat() {
+            true => None,
+            false => self.rules.topology.example(cell),
+        };
+        let open = example.is_none_or(|node| self.rules.judge(node, None).is_ok());
+        let points = match example {
+            Some(node) if world.chooser.minds_wishes() => self.rules.points(node),
+            _ => 0,
+        };
+        let known = &mut self.cells[cell as usize];
+        if (known.open, known.points) != (open, points) {
+            if let Some(head) = known.head.filter(|_| known.open) {
+                self.front.remove(&head);
+            }
+            known.open = open;
+            known.points = points;
+            self.find_head(cell);
+        }
+    }
+
+    /// Looks for the best node of a cell.
+    fn find_head(&mut self, cell: u32) {
+        let mut mine = self.ranked.range((cell, LOWEST)..=(cell, HIGHEST));
+        let best = mine.next().map(|(_, rank)| *rank);
+        let known = &mut self.cells[cell as usize];
+        let head = best.map(|rank| Rank { points: rank.points + known.points, ..rank });
+        if let Some(old) = known.head.filter(|old| known.open && Some(*old) != head) {
+            self.front.remove(&old);
+        }
+        known.head = head;
+        if let Some(new) = head.filter(|_| known.open) {
+            self.front.insert(new);
+        }
+    }
+
+    fn look_at_facts(&mut self, node: u32, world: World<'_>) {
+        if self.local.len() <= node as usize {
+            self.local.resize(node as usize + 1, Local::default());
+        }
+        let Some(facts) = world.nodes.get(node) else {
+            self.local[node as usize].accepted = false;
+            return;
+        };
+        let local = &mut self.local[node as usize];
+        local.accepted = facts.accepts(&self.need, world.comparisons).is_ok();
+        local.points = 0;
+        if local.accepted && world.chooser.minds_wishes() {
+            let disliked = self.need.disliked_taints(&facts.facts.taints, world.comparisons);
+            local.points = 100 * disliked - self.need.preference(&facts.name, &facts.facts.labels);
+        }
+    }
+
+    /// Looks again at whether a node has room, and where it stands.
+    fn refresh(&mut self, node: u32, world: World<'_>) {
+        let local = self.local[node as usize];
+        let rank = self.rank(local, node, world);
+        self.set_rank(node, rank);
+    }
+
+    fn rank(&self, local: Local, node: u32, world: World<'_>) -> Option<Rank> {
+        let known = world.nodes.get(node).filter(|_| local.accepted)?;
+        let come = world.nominees.on(node, &self.need);
+        known.room(&self.need, &Change { come, ..Change::default() }).ok()?;
+        let rank = world.chooser.rank(&known.candidate());
+        Some(Rank { points: local.points, mates: local.mates, rank, node })
+    }
+
+    fn set_rank(&mut self, node: u32, rank: Option<Rank>) {
+        let cell = self.rules.topology.cell(node);
+        let old = std::mem::replace(&mut self.local[node as usize].rank, rank);
+        if old == rank {
+            return;
+        }
+        if let Some(old) = old {
+            self.ranked.remove(&(cell, old));
+        }
+        if let Some(new) = rank {
+            self.ranked.insert((cell, new));
+        }
+        self.find_head(cell);
+    }
+
+    /// The best node. Where pods are nominated, the rules must hold with them, too.
+    pub fn best(&mut self, world: World<'_>) -> Option<u32> {
+        let mut passed_over = Vec::new();
+        let best = loop {
+            let Some(node) = self.first(world) else { break None };
+            let come = world.nominees.on(node, &self.need);
+            if come.is_empty() || self.holds(node, &[], &come, world).is_ok() {
+                break Some(node);
+            }
+            passed_over.push(node);
+            self.set_rank(node, None);
+        };
+        for node in passed_over {
+            self.refresh(node, world);
+        }
+        best
+    }
+
+    fn first(&self, world: World<'_>) -> Option<u32> {
+        if !world.chooser.compares() {
+            return self.front.first().map(|rank| rank.node);
+        }
+        let fitting = self.fitting();
+        let contest = contest::of(&self.need, &self.rules, &fitting, world);
+        fitting.get(world.chooser.choose(&contest)?).copied()
+    }
+
+    /// All nodes that fit, by number.
+    pub fn fitting(&self) -> Vec<u32> {
+        let open = |node: &u32| self.cells[self.rules.topology.cell(*node) as usize].open;
+        let roomy = (0..self.local.len() as u32).filter(|node| self.local[*node as usize].rank.is_some());
+        roomy.filter(open).collect()
+    }
+
+    /// Whether the rules about other pods hold when some go and some come.
+    pub fn holds(&self, node: u32, gone: &[(&Need, bool)], come: &[&Need], world: World<'_>) -> Result<(), Refusal> {
+        if gone.is_empty() && come.is_empty() {
+            return self.rules.judge(node, None);
+        }
+        let shift = self.rules.shift(node, gone, come, world.census);
+        self.rules.judge(node, Some(&shift))
+    }
+
+    /// Why a node refuses the pods of this class, and in which pool it takes them if it does.
+    pub fn check(&self, node: u32, come: &[&Need], world: World<'_>) -> Result<usize, Refusal> {
+        let known = world.nodes.at(node);
+        known.accepts(&self.need, world.comparisons)?;
+        let pool = known.room(&self.need, &Change { come: come.to_vec(), ..Change::default() })?;
+        self.holds(node, &[], come, world)?;
+        Ok(pool)
+    }
 }
+
+const LOWEST: Rank = Rank { points: i64::MIN, mates: 0, rank: i64::MIN, node: 0 };
+const HIGHEST: Rank = Rank { points: i64::MAX, mates: u32::MAX, rank: i64::MAX, node: u32::MAX };

@@ -1,215 +1,329 @@
-//! A node while a plan is made: what is left of it, and whether a pod fits.
-
-use std::collections::BTreeMap;
+//! A node with what is left of it, and whether a pod fits.
 
 use crate::{
     Amounts, HostPort,
-    affinity::selects,
-    pending::PendingPod,
+    need::Need,
+    node::{ExecutorNeed, NodeFacts, Pool, Share, Supply},
     ports::Ports,
     reasons::Refusal,
-    score::Policy,
-    snapshot::{ExecutorNeed, NodeView, Pool, Share},
-    taints,
 };
 
-/// What is left of a node.
-pub(crate) struct NodeState<'a> {
-    pub view: &'a NodeView,
-    pub pools: Vec<Pool>,
-    pub executor: Option<&'a ExecutorNeed>,
-    pub pod_count: i64,
-    pub used_ports: Vec<HostPort>,
-    pub owners: BTreeMap<String, u32>,
+/// A node, what it offers, and who is there.
+#[derive(Debug, Default)]
+pub(crate) struct Node {
+    pub name: String,
+    pub facts: NodeFacts,
+    pub supply: Supply,
+    /// Grows with every new supply: what was taken from an older one is not given back to a newer.
+    pub version: u64,
+    /// Numbers of the pods on it.
+    pub pods: Vec<u32>,
+    /// Their host ports.
+    pub ports: Vec<HostPort>,
+    /// The sum of their amounts.
+    pub requested: Amounts,
+    /// The same as Kubernetes scores it (see [`Need::scored`]).
+    pub scored: [i64; 2],
 }
 
-impl<'a> NodeState<'a> {
-    pub fn new(view: &'a NodeView) -> Self {
-        Self {
-            view,
-            pools: view.pools.clone(),
-            executor: view.executor.as_ref(),
-            pod_count: view.pod_count,
-            used_ports: view.used_ports.clone(),
-            owners: view.owners.clone(),
-        }
+/// Pods that are thought away from a node, or added to it.
+#[derive(Default)]
+pub(crate) struct Change<'a> {
+    pub gone: Vec<&'a Need>,
+    pub come: Vec<&'a Need>,
+}
+
+impl Change<'_> {
+    fn is_none(&self) -> bool {
+        self.gone.is_empty() && self.come.is_empty()
     }
 
-    /// All that is left, over pools and shares.
-    pub fn free(&self) -> Amounts {
-        let mut sum = Amounts::default();
-        for share in self.pools.iter().flat_map(|pool| &pool.shares) {
-            sum.add(&share.free);
-        }
-        sum
+    /// What they leave of one resource to a pod that may use these roles.
+    fn difference(&self, roles: &[String], amount: &dyn Fn(&Amounts) -> i64) -> i64 {
+        let sum = |pods: &[&Need]| -> i64 {
+            let concerned = pods.iter().filter(|pod| pod.roles.first().is_some_and(|role| roles.contains(role)));
+            concerned.map(|pod| amount(&pod.amounts)).sum()
+        };
+        sum(&self.gone) - sum(&self.come)
     }
+}
 
-    /// What doesn't change while a plan is made: name, cordon, taints, selector and affinity.
-    pub fn accepts(&self, pod: &PendingPod, policy: &Policy) -> Result<(), Refusal> {
-        let Some(spec) = &pod.pod.spec else { return Ok(()) };
-        if spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()) {
+impl Node {
+    /// What doesn't depend on other pods: gates, cordon, name, taints, selector and affinity, constraints on the node
+    /// alone.
+    pub fn accepts(&self, need: &Need, comparisons: bool) -> Result<(), Refusal> {
+        if need.gated {
             return Err(Refusal::Gated);
         }
-        if self.view.unschedulable && !taints::tolerates_cordon(spec) {
+        if self.facts.unschedulable && !need.tolerates_cordon() {
             return Err(Refusal::Unschedulable);
         }
-        if spec.node_name.as_ref().is_some_and(|name| !name.is_empty() && *name != self.view.name) {
+        if need.node_name.as_ref().is_some_and(|name| *name != self.name) {
             return Err(Refusal::NodeName);
         }
-        if !taints::tolerated(spec, &self.view.taints, policy.comparison_tolerations) {
+        if !need.tolerates_all(&self.facts.taints, comparisons) {
             return Err(Refusal::Taint);
         }
-        if !selects(spec, &self.view.name, &self.view.labels) {
+        if !need.selects(&self.name, &self.facts.labels) {
             return Err(Refusal::NodeAffinity);
+        }
+        for constraint in need.constraints.iter().filter(|constraint| !constraint.looks_around()) {
+            let value = constraint.field.of(&self.name, &self.facts);
+            if !constraint.accepts(value.as_ref(), &crate::Placed::default(), 0) {
+                return Err(Refusal::Constraint(constraint.to_string()));
+            }
         }
         Ok(())
     }
 
     /// Whether there is room now, and in which pool.
-    pub fn room(&self, pod: &PendingPod) -> Result<usize, Refusal> {
-        if pod.ports.named.iter().any(|port| self.used_ports.iter().any(|used| used.clashes(port))) {
-            return Err(Refusal::Ports);
-        }
-        let impossible =
-            |port: &HostPort| self.view.port_universe.as_ref().is_some_and(|universe| !universe.contains(port.port));
-        if pod.ports.named.iter().any(impossible) {
-            return Err(Refusal::Ports);
-        }
-        if let Some(blocked) = &self.view.blocked {
+    pub fn room(&self, need: &Need, change: &Change<'_>) -> Result<usize, Refusal> {
+        self.named_ports_free(need, change)?;
+        if let Some(blocked) = &self.supply.blocked {
             return Err(blocked.clone());
         }
-        if self.view.max_pods.is_some_and(|limit| self.pod_count >= limit) {
-            return Err(Refusal::TooManyPods);
+        if let Some(limit) = self.facts.max_pods {
+            let pods = self.pods.len() + change.come.len() - change.gone.len();
+            if i64::try_from(pods).is_ok_and(|pods| pods >= limit) {
+                return Err(Refusal::TooManyPods);
+            }
         }
         let mut first_refusal = None;
-        for (index, pool) in self.pools.iter().enumerate() {
-            match self.pool_fits(pool, pod) {
+        for (index, pool) in self.supply.pools.iter().enumerate() {
+            match self.pool_fits(pool, need, change) {
                 Ok(()) => return Ok(index),
                 Err(refusal) => {
                     first_refusal.get_or_insert(refusal);
                 }
             }
         }
-        Err(first_refusal.unwrap_or_else(|| self.without_offer(pod)))
+        if let (None, false) = (&first_refusal, change.gone.is_empty()) {
+            // Nothing is offered, but those who go leave something.
+            return self.pool_fits(&Pool::default(), need, change).map(|()| 0);
+        }
+        Err(first_refusal.unwrap_or_else(|| self.without_offer(need)))
+    }
+
+    fn named_ports_free(&self, need: &Need, change: &Change<'_>) -> Result<(), Refusal> {
+        if need.ports.named.is_empty() {
+            return Ok(());
+        }
+        let leaves = |port: &HostPort| change.gone.iter().any(|pod| pod.ports.named.contains(port));
+        let staying = self.ports.iter().filter(|port| !leaves(port));
+        let mut used = staying.chain(change.come.iter().flat_map(|pod| &pod.ports.named));
+        let universe = self.facts.port_universe.as_ref();
+        let impossible = |port: &HostPort| universe.is_some_and(|universe| !universe.contains(port.port));
+        if need.ports.named.iter().any(impossible)
+            || used.any(|used| need.ports.named.iter().any(|port| used.clashes(port)))
+        {
+            return Err(Refusal::Ports);
+        }
+        Ok(())
     }
 
     /// The refusal of an agent that offers nothing now: short of resources when our own pods leave too little of it.
-    fn without_offer(&self, pod: &PendingPod) -> Refusal {
-        let (capacity, in_use) = (&self.view.capacity, &self.view.in_use);
-        let cpu = pod.amounts.milli_cpu > capacity.milli_cpu - in_use.milli_cpu;
-        let memory = pod.amounts.memory_bytes > capacity.memory_bytes - in_use.memory_bytes;
+    fn without_offer(&self, need: &Need) -> Refusal {
+        let capacity = &self.facts.capacity;
+        let taken = |of: &dyn Fn(&Amounts) -> i64| of(&self.requested) + of(&self.supply.executor_use);
+        let cpu = need.amounts.milli_cpu > capacity.milli_cpu - taken(&|amounts| amounts.milli_cpu);
+        let memory = need.amounts.memory_bytes > capacity.memory_bytes - taken(&|amounts| amounts.memory_bytes);
         let short = [("cpu", cpu), ("memory", memory)].into_iter().filter(|(_, short)| *short);
         let names: Vec<String> = short.map(|(name, _)| name.to_owned()).collect();
         if names.is_empty() { Refusal::NoOffer } else { Refusal::Insufficient(names) }
     }
 
-    fn pool_fits(&self, pool: &Pool, pod: &PendingPod) -> Result<(), Refusal> {
-        if !ports_fit(pool, pod) {
+    /// Resources of which the pod asks more than the whole node has.
+    pub fn too_small_for(&self, need: &Need) -> bool {
+        let capacity = &self.facts.capacity;
+        let other = |(name, want): (&String, &i64)| *want > capacity.other.get(name).copied().unwrap_or(0);
+        need.amounts.milli_cpu > capacity.milli_cpu
+            || need.amounts.memory_bytes > capacity.memory_bytes
+            || need.amounts.other.iter().any(other)
+    }
+
+    fn pool_fits(&self, pool: &Pool, need: &Need, change: &Change<'_>) -> Result<(), Refusal> {
+        if !ports_fit(pool, need, change) {
             return Err(Refusal::Ports);
         }
-        let lacking = self.lacking_in(pool, pod);
-        if lacking.is_empty() {
+        let mut fits = true;
+        self.each_lacking(pool, need, change, &mut |_, _| fits = false);
+        if fits {
             return Ok(());
         }
-        Err(Refusal::Insufficient(lacking.into_iter().map(|(name, _)| name).collect()))
+        let mut names = Vec::new();
+        self.each_lacking(pool, need, change, &mut |name, _| names.push(name.to_owned()));
+        Err(Refusal::Insufficient(names))
     }
 
-    /// What the pod (and the executor, if it must come along) lacks in a pool.
-    pub fn lacking_in(&self, pool: &Pool, pod: &PendingPod) -> Vec<(String, i64)> {
-        let mut shares = pool.shares.clone();
-        if let Some(executor) = self.executor {
-            let missing = take_executor(&mut shares, &pool.role, executor);
-            if !missing.is_empty() {
-                return missing;
+    /// Tells what the pod (and the executor, if it must come along) lacks in a pool.
+    pub fn each_lacking(&self, pool: &Pool, need: &Need, change: &Change<'_>, tell: &mut dyn FnMut(&str, i64)) {
+        let executor = self.supply.executor.as_ref();
+        if let Some(executor) = executor
+            && !executor_fits(pool, executor, tell)
+        {
+            return;
+        }
+        let mut one = |name: &str, want: i64, amount: &dyn Fn(&Amounts) -> i64| {
+            let shares = pool.shares.iter().filter(|share| need.roles.contains(&share.role));
+            let free: i64 = shares.map(|share| amount(&share.free).max(0)).sum();
+            let parts = executor.into_iter().flat_map(|executor| &executor.shares);
+            let own: i64 = parts.filter(|(role, _)| need.roles.contains(role)).map(|(_, part)| amount(part)).sum();
+            let moved = if change.is_none() { 0 } else { change.difference(&need.roles, amount) };
+            let missing = want - (free - own + moved).max(0);
+            if missing > 0 {
+                tell(name, missing);
             }
+        };
+        one("cpu", need.amounts.milli_cpu, &|amounts| amounts.milli_cpu);
+        one("memory", need.amounts.memory_bytes, &|amounts| amounts.memory_bytes);
+        for (name, want) in &need.amounts.other {
+            one(name, *want, &|amounts| amounts.other.get(name).copied().unwrap_or(0));
         }
-        take(&mut shares, &pod.amounts, &pod.roles)
-    }
-
-    /// Puts the pod here. To be called after [`NodeState::room`] named the pool. Says whether it brings the executor.
-    pub fn put(&mut self, pod: &PendingPod, pool: usize) -> bool {
-        let with_executor = self.executor.is_some();
-        if let Some(pool) = self.pools.get_mut(pool) {
-            if let Some(executor) = self.executor.take() {
-                take_executor(&mut pool.shares, &pool.role, executor);
-            }
-            take(&mut pool.shares, &pod.amounts, &pod.roles);
-            take_ports(&mut pool.shares, pod);
-        }
-        self.pod_count += 1;
-        self.used_ports.extend(pod.ports.named.iter().cloned());
-        if let Some(owner) = &pod.owner {
-            *self.owners.entry(owner.clone()).or_default() += 1;
-        }
-        with_executor
     }
 }
 
-fn take_executor(shares: &mut [Share], pool_role: &str, executor: &ExecutorNeed) -> Vec<(String, i64)> {
-    if pool_role != executor.pool_role {
-        return vec![("cpu".to_owned(), executor.shares.iter().map(|(_, amounts)| amounts.milli_cpu).sum())];
+/// Whether the executor's part is in the pool; tells what isn't.
+fn executor_fits(pool: &Pool, executor: &ExecutorNeed, tell: &mut dyn FnMut(&str, i64)) -> bool {
+    if pool.role != executor.pool_role {
+        tell("cpu", executor.shares.iter().map(|(_, amounts)| amounts.milli_cpu).sum());
+        return false;
     }
-    executor.shares.iter().flat_map(|(role, amounts)| take(shares, amounts, std::slice::from_ref(role))).collect()
-}
-
-/// Takes amounts out of the shares, roles in order. Says what is missing; then nothing is to be relied on.
-fn take(shares: &mut [Share], amounts: &Amounts, roles: &[String]) -> Vec<(String, i64)> {
-    let mut missing = Vec::new();
-    let mut one = |name: &str, want: i64, free: &dyn Fn(&mut Amounts) -> Option<&mut i64>| {
-        let mut open = want;
-        for role in roles {
-            for share in shares.iter_mut().filter(|share| share.role == *role) {
-                if let Some(left) = free(&mut share.free) {
-                    let part = open.min(*left).max(0);
-                    *left -= part;
-                    open -= part;
-                }
+    let mut fits = true;
+    let mut roles: Vec<&str> = executor.shares.iter().map(|(role, _)| role.as_str()).collect();
+    roles.sort_unstable();
+    roles.dedup();
+    for role in roles {
+        let mut one = |name: &str, amount: &dyn Fn(&Amounts) -> i64| {
+            let shares = pool.shares.iter().filter(|share| share.role == role);
+            let free: i64 = shares.map(|share| amount(&share.free).max(0)).sum();
+            let parts = executor.shares.iter().filter(|(of, _)| of == role);
+            let want: i64 = parts.map(|(_, part)| amount(part)).sum();
+            if want > free {
+                fits = false;
+                tell(name, want - free);
             }
-        }
-        if open > 0 {
-            missing.push((name.to_owned(), open));
-        }
-    };
-    one("cpu", amounts.milli_cpu, &|free| Some(&mut free.milli_cpu));
-    one("memory", amounts.memory_bytes, &|free| Some(&mut free.memory_bytes));
-    for (name, want) in &amounts.other {
-        one(name, *want, &|free| free.other.get_mut(name));
+        };
+        one("cpu", &|amounts| amounts.milli_cpu);
+        one("memory", &|amounts| amounts.memory_bytes);
     }
-    missing
+    fits
 }
 
 /// Whether the pool has the pod's ports. A port that two protocols name is needed once.
-fn ports_fit(pool: &Pool, pod: &PendingPod) -> bool {
-    let usable = || pool.shares.iter().filter(|share| pod.roles.contains(&share.role));
-    let mut count = 0;
+fn ports_fit(pool: &Pool, need: &Need, change: &Change<'_>) -> bool {
+    if need.ports.named.is_empty() && need.ports.any == 0 {
+        return true;
+    }
+    let usable = || pool.shares.iter().filter(|share| need.roles.contains(&share.role));
+    let ports_of = |pods: &[&Need]| -> usize { pods.iter().map(|pod| pod.ports.named.len() + pod.ports.any).sum() };
+    let mut count = ports_of(&change.gone);
     for share in usable() {
         match &share.ports {
             Ports::Any => return true,
             Ports::Only(set) => count += set.len(),
         }
     }
-    let mut named: Vec<u16> = pod.ports.named.iter().map(|port| port.port).collect();
+    let mut named: Vec<u16> = need.ports.named.iter().map(|port| port.port).collect();
     named.sort_unstable();
     named.dedup();
-    let offered = |port: &u16| usable().any(|share| matches!(&share.ports, Ports::Only(set) if set.contains(*port)));
-    named.iter().all(offered) && named.len() + pod.ports.any <= count
+    let offered = |port: u16| usable().any(|share| matches!(&share.ports, Ports::Only(set) if set.contains(port)));
+    let freed = |port: u16| change.gone.iter().any(|pod| pod.ports.named.iter().any(|named| named.port == port));
+    named.iter().all(|port| offered(*port) || freed(*port))
+        && named.len() + need.ports.any + ports_of(&change.come) <= count
 }
 
-fn take_ports(shares: &mut [Share], pod: &PendingPod) {
-    let mut open = pod.ports.any;
-    for role in &pod.roles {
-        for share in shares.iter_mut().filter(|share| share.role == *role) {
-            if let Ports::Only(set) = &mut share.ports {
-                for port in &pod.ports.named {
-                    set.take(port.port);
+/// What a pod took of a node's supply.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Taken {
+    version: u64,
+    pool: usize,
+    /// Amounts and ports by share.
+    parts: Vec<(usize, Amounts)>,
+    ports: Vec<(usize, u16)>,
+    /// The executor that came along.
+    pub executor: Option<ExecutorNeed>,
+}
+
+impl Node {
+    /// Takes the pod's part out of a pool that has room for it.
+    pub fn take(&mut self, need: &Need, pool: usize) -> Taken {
+        let mut taken = Taken { version: self.version, pool, ..Taken::default() };
+        let Some(pool) = self.supply.pools.get_mut(pool) else { return taken };
+        if let Some(executor) = self.supply.executor.take() {
+            for (role, amounts) in &executor.shares {
+                take_amounts(&mut pool.shares, amounts, std::slice::from_ref(role), &mut taken);
+            }
+            taken.executor = Some(executor);
+        }
+        take_amounts(&mut pool.shares, &need.amounts, &need.roles, &mut taken);
+        take_ports(&mut pool.shares, need, &mut taken);
+        taken
+    }
+
+    /// Undoes [`Node::take`], unless the supply is another one by now.
+    pub fn give_back(&mut self, taken: Taken) {
+        if taken.version != self.version {
+            return;
+        }
+        let Some(pool) = self.supply.pools.get_mut(taken.pool) else { return };
+        for (share, amounts) in taken.parts {
+            pool.shares[share].free.add(&amounts);
+        }
+        for (share, port) in taken.ports {
+            if let Ports::Only(set) = &mut pool.shares[share].ports {
+                set.put(port);
+            }
+        }
+        if taken.executor.is_some() {
+            self.supply.executor = taken.executor;
+        }
+    }
+}
+
+fn take_amounts(shares: &mut [Share], amounts: &Amounts, roles: &[String], taken: &mut Taken) {
+    let mut open = amounts.clone();
+    for role in roles {
+        for (index, share) in shares.iter_mut().enumerate().filter(|(_, share)| share.role == *role) {
+            let mut part = Amounts::default();
+            let one = |want: &mut i64, left: &mut i64, part: &mut i64| {
+                *part = (*want).min(*left).max(0);
+                *want -= *part;
+                *left -= *part;
+            };
+            one(&mut open.milli_cpu, &mut share.free.milli_cpu, &mut part.milli_cpu);
+            one(&mut open.memory_bytes, &mut share.free.memory_bytes, &mut part.memory_bytes);
+            for (name, want) in open.other.iter_mut().filter(|(_, want)| **want > 0) {
+                if let Some(left) = share.free.other.get_mut(name) {
+                    one(want, left, part.other.entry(name.clone()).or_default());
                 }
+            }
+            taken.parts.push((index, part));
+        }
+    }
+}
+
+fn take_ports(shares: &mut [Share], need: &Need, taken: &mut Taken) {
+    if need.ports.named.is_empty() && need.ports.any == 0 {
+        return;
+    }
+    let mut open = need.ports.any;
+    for role in &need.roles {
+        for (index, share) in shares.iter_mut().enumerate().filter(|(_, share)| share.role == *role) {
+            if let Ports::Only(set) = &mut share.ports {
+                let found = need.ports.named.iter().filter(|port| set.take(port.port));
+                taken.ports.extend(found.map(|port| (index, port.port)));
             }
         }
     }
-    for role in &pod.roles {
-        for share in shares.iter_mut().filter(|share| share.role == *role) {
+    for role in &need.roles {
+        for (index, share) in shares.iter_mut().enumerate().filter(|(_, share)| share.role == *role) {
             if let Ports::Only(set) = &mut share.ports {
-                open -= set.take_lowest(open);
+                while open > 0
+                    && let Some(port) = set.take_lowest()
+                {
+                    taken.ports.push((index, port));
+                    open -= 1;
+                }
             }
         }
     }

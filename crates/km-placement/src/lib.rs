@@ -1,29 +1,49 @@
-//! Placement of pending pods on offers: filters, scores, packing. No IO.
+//! Placement of waiting pods on offers: filters, preferences, packing, preemption. No IO.
 //!
-//! [`place`] takes a [`Snapshot`] of the agents with what they offer and the pods that wait, and says where each pod
-//! goes or why it can't go anywhere. It is a pure function: the same input gives the same plan. Rules follow the
-//! Kubernetes scheduler's filters (node name, cordon, taints, selector and affinity, host ports, resources); what a
-//! node has is what Mesos offers of it.
+//! An [`Engine`] is told of nodes, of what they offer, and of the pods on them, and decides one pod after the other
+//! where it goes, or why it can't go anywhere. The same calls give the same decisions. Rules follow the Kubernetes
+//! scheduler; what a node has is what Mesos offers of it.
 
-mod affinity;
+mod budget;
+mod census;
 mod class;
+pub mod constraint;
+mod contest;
+mod engine;
+mod explain;
 mod fit;
-mod pending;
+mod hash;
+mod log;
+mod need;
+mod node;
+mod nodes;
+mod nominees;
 mod place;
 mod plan;
 mod ports;
+mod preempt;
 mod reasons;
-mod score;
-mod snapshot;
-mod taints;
+mod rules;
+mod slab;
+mod strategy;
+mod tally;
+mod topology;
 
-pub use pending::{HostPort, PendingPod, PortNeed, host_ports};
-pub use place::place;
-pub use plan::{Placement, Plan, Refused};
+pub use budget::Budget;
+pub use constraint::{Attribute, Placed};
+pub use engine::{AssignedPod, Engine};
+pub use explain::Explanation;
+pub use need::{Context, HostPort, Need, NeedError, PortNeed, compile, host_ports, running_requests};
+pub use node::{ExecutorNeed, NodeFacts, Pool, Share, Supply};
+pub use place::PendingPod;
+pub use plan::{Placement, Plan};
 pub use ports::{PortSet, Ports};
+pub use preempt::Preemption;
 pub use reasons::{Nearest, Refusal, Summary};
-pub use score::{Policy, Strategy};
-pub use snapshot::{ExecutorNeed, NodeView, Pool, Share, Snapshot};
+pub use strategy::{
+    Candidate, Chooser, Contest, FirstFit, FitScoring, Kubernetes, Pack, Policy, ResourceWeight, Scores, Shape, Spread,
+    Strategy,
+};
 
 /// What pods need and nodes have: milli-CPUs, bytes, and whole units of everything else.
 pub use km_kube::pod::ResourceTotals as Amounts;

@@ -1,111 +1,107 @@
-//! The placement of a batch.
+//! The placement of waiting pods.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{cmp::Reverse, sync::Arc};
 
 use crate::{
-    class::{self, Class},
-    fit::NodeState,
-    pending::PendingPod,
-    plan::{Placement, Plan, Refused},
-    ports::PortSet,
-    reasons::{Nearest, Refusal, Summary},
-    score::Policy,
-    snapshot::Snapshot,
+    class::{Class, World},
+    engine::{Assigned, Engine},
+    explain,
+    need::Need,
+    plan::{Placement, Plan},
+    reasons::Summary,
 };
 
-/// Decides for each pod where it goes, the most important first. Each decision sees what the earlier ones took.
-///
-/// Pods of one class cost a filter over all nodes once, then the logarithm of the number of nodes each.
-pub fn place(snapshot: &Snapshot, pods: &[PendingPod], policy: &Policy) -> Plan {
-    let mut nodes: Vec<NodeState<'_>> = snapshot.nodes.iter().map(NodeState::new).collect();
-    let mut order: Vec<usize> = (0..pods.len()).collect();
-    order.sort_by_key(|index| (Reverse(pods[*index].priority), pods[*index].queued, *index));
-
-    let mut classes: BTreeMap<String, (Class, Option<Summary>)> = BTreeMap::new();
-    let mut log: Vec<usize> = Vec::new();
-    let mut plan = Plan::default();
-    for index in order {
-        let pod = &pods[index];
-        let new = || (Class::new(pod, &nodes, policy, log.len()), None);
-        let (class, refusal) = classes.entry(class::key(pod)).or_insert_with(new);
-        let place = class.best(pod, &nodes, policy, &log).and_then(|node| Some((node, nodes[node].room(pod).ok()?)));
-        let Some((node, pool)) = place else {
-            // Room only shrinks within a plan, so a class that was refused stays refused for the same reasons, give or
-            // take what the pods between took.
-            let why = refusal.get_or_insert_with(|| summarize(pod, &nodes, policy)).clone();
-            plan.refused.push(Refused { pod: index, why });
-            continue;
-        };
-        let with_executor = nodes[node].put(pod, pool);
-        log.push(node);
-        plan.placed.push(Placement { pod: index, node, pool, with_executor });
-    }
-    plan
+/// A pod that waits for a place.
+#[derive(Clone, Debug)]
+pub struct PendingPod {
+    /// Namespace and name with a slash between.
+    pub id: String,
+    pub need: Arc<Need>,
+    /// Of pods with the same priority the lower number goes first.
+    pub queued: u64,
 }
 
-/// Why no node takes the pod.
-fn summarize(pod: &PendingPod, nodes: &[NodeState<'_>], policy: &Policy) -> Summary {
-    let mut summary = Summary { nodes: nodes.len(), ..Summary::default() };
-    let mut nearest: Option<Nearest> = None;
-    for node in nodes {
-        let refusal = match node.accepts(pod, policy).and_then(|()| node.room(pod)) {
-            Ok(_) => continue,
-            Err(refusal) => refusal,
+impl Engine {
+    /// Places one pod, and counts it as being there at once. The node that is kept for it is tried first.
+    ///
+    /// A pod costs about the logarithm of the number of nodes, once the class of its need is known; the first of a
+    /// class, and the first refusal after a change, cost a look at each node.
+    pub fn place(&mut self, pod: &PendingPod) -> Result<Placement, Arc<Summary>> {
+        let told = self.told;
+        let found = self.with_class(&pod.need, |class, world| {
+            let node = nominated(class, pod, world).or_else(|| class.best(world));
+            let pool =
+                node.and_then(|node| Some((node, world.nodes.at(node).room(&pod.need, &Default::default()).ok()?)));
+            pool.ok_or_else(|| refusal(class, &pod.id, told, world))
+        });
+        let (node, pool) = found?;
+        if let Some(at) = self.nominees.remove(&pod.id) {
+            self.nodes.touch(at, false);
+        }
+        let taken = self.nodes.at_mut(node).take(&pod.need, pool);
+        let name = self.nodes.at(node).name.clone();
+        if let Some(at) = self.by_id.get(pod.id.as_str()).copied() {
+            // An earlier pod of that name.
+            self.drop_pod(at);
+        }
+        let need = Arc::clone(&pod.need);
+        // It starts later than all that run.
+        let assigned = Assigned {
+            id: pod.id.as_str().into(),
+            need,
+            node,
+            terminating: false,
+            started: i64::MAX,
+            preempted: false,
         };
-        summary.count(&refusal);
-        if let Refusal::Insufficient(_) = refusal {
-            for pool in &node.pools {
-                let lacking = node.lacking_in(pool, pod);
-                let nearer = nearest.as_ref().is_none_or(|best| distance(&lacking) < distance(&best.lacking));
-                if !lacking.is_empty() && nearer {
-                    nearest = Some(Nearest { node: node.view.name.clone(), lacking });
-                }
+        self.put(assigned);
+        let with_executor = taken.executor.is_some();
+        Ok(Placement { pod: pod.id.clone(), node: name, pool, with_executor, taken })
+    }
+
+    /// Takes a placement back. What the node offered since is left as it is.
+    pub fn undo(&mut self, placement: Placement) {
+        if let Some(at) = self.by_id.get(placement.pod.as_str()).copied() {
+            self.drop_pod(at);
+        }
+        if let Some(node) = self.nodes.find(&placement.node) {
+            self.give_back(node, placement.taken);
+        }
+        self.told += 1;
+    }
+
+    /// Places all that can be placed, the most important first. Each decision sees what the earlier ones took.
+    pub fn place_all(&mut self, pods: &[PendingPod]) -> Plan {
+        let mut order: Vec<usize> = (0..pods.len()).collect();
+        order.sort_by_key(|index| (Reverse(pods[*index].need.priority), pods[*index].queued, *index));
+        let mut plan = Plan::default();
+        for index in order {
+            match self.place(&pods[index]) {
+                Ok(placement) => plan.placed.push((index, placement)),
+                Err(why) => plan.refused.push((index, why)),
             }
         }
+        plan
     }
-    summary.nearest = nearest;
-    summary.notes = never_met(pod, nodes);
-    summary
 }
 
-/// Fewer resources lacking is nearer, then less of them.
-fn distance(lacking: &[(String, i64)]) -> (usize, i64) {
-    (lacking.len(), lacking.iter().map(|(_, amount)| *amount).sum())
+/// The node that is kept for the pod, if it fits.
+fn nominated(class: &Class, pod: &PendingPod, world: World<'_>) -> Option<u32> {
+    let node = world.nominees.of(&pod.id)?;
+    let come = world.nominees.others_on(node, &pod.need, &pod.id);
+    let fits = class.check(node, &come, world).is_ok() && class.check(node, &[], world).is_ok();
+    fits.then_some(node)
 }
 
-/// What no agent could give even if nothing else ran there.
-fn never_met(pod: &PendingPod, nodes: &[NodeState<'_>]) -> Vec<String> {
-    let mut notes = Vec::new();
-    let mut too_large = |name: &str, want: i64, show: &dyn Fn(i64) -> String, have: &dyn Fn(&NodeState<'_>) -> i64| {
-        let largest = nodes.iter().map(have).max().unwrap_or(0);
-        if !nodes.is_empty() && want > largest {
-            let (want, largest) = (show(want), show(largest));
-            notes.push(format!("The pod needs {name} {want}, but the largest agent has {largest}"));
-        }
-    };
-    let amounts = &pod.amounts;
-    let plain = |amount: i64| amount.to_string();
-    too_large("cpu", amounts.milli_cpu, &milli, &|node| node.view.capacity.milli_cpu);
-    too_large("memory", amounts.memory_bytes, &bytes, &|node| node.view.capacity.memory_bytes);
-    for (name, want) in &amounts.other {
-        too_large(name, *want, &plain, &|node| node.view.capacity.other.get(name).copied().unwrap_or(0));
-    }
-    let universes: Vec<&PortSet> = nodes.iter().filter_map(|node| node.view.port_universe.as_ref()).collect();
-    if universes.len() == nodes.len() && !nodes.is_empty() {
-        let all = universes.iter().fold(PortSet::default(), |all, one| all.union(one));
-        for port in pod.ports.named.iter().filter(|port| !all.contains(port.port)) {
-            let offered = if all.is_empty() { "no ports at all".to_owned() } else { format!("ports {all}") };
-            notes.push(format!("No agent offers host port {}; agents offer {offered}", port.port));
+/// Why nothing fits. Between two changes from outside room only shrinks, so the reasons found first are told to all
+/// of the class, give or take what the pods between took.
+fn refusal(class: &mut Class, pod: &str, told: u64, world: World<'_>) -> Arc<Summary> {
+    match &class.refusal {
+        Some((at, summary)) if *at == told => Arc::clone(summary),
+        _ => {
+            let summary = Arc::new(explain::summarize(class, pod, world));
+            class.refusal = Some((told, Arc::clone(&summary)));
+            summary
         }
     }
-    notes
-}
-
-/// Milli-CPUs as people write them.
-fn milli(amount: i64) -> String {
-    km_kube::quantity::Quantity::from_milli(amount).to_string()
-}
-
-fn bytes(amount: i64) -> String {
-    km_kube::quantity::Quantity::from_bytes(amount).to_string()
 }

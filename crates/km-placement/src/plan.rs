@@ -1,32 +1,26 @@
 //! The outcome of placement.
 
-use crate::reasons::Summary;
+use std::sync::Arc;
 
-/// Where pods go. Indexes refer to the input's slices.
+use crate::{fit::Taken, reasons::Summary};
+
+/// Where pods go. Indexes refer to the pods that were to be placed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// In the order in which they must be launched.
-    pub placed: Vec<Placement>,
-    pub refused: Vec<Refused>,
+    pub placed: Vec<(usize, Placement)>,
+    pub refused: Vec<(usize, Arc<Summary>)>,
 }
 
-/// One pod's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One pod's place. The engine counts the pod as being there from now on.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// Index into the pending pods.
-    pub pod: usize,
-    /// Index into the snapshot's nodes.
-    pub node: usize,
-    /// Index into the node's pools.
+    /// The pod's id.
+    pub pod: String,
+    pub node: String,
+    /// Index into the pools of the node's supply.
     pub pool: usize,
     /// Whether it brings the executor.
     pub with_executor: bool,
-}
-
-/// One pod without a place.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Refused {
-    /// Index into the pending pods.
-    pub pod: usize,
-    pub why: Summary,
+    pub(crate) taken: Taken,
 }

@@ -56,15 +56,16 @@ impl PortSet {
         true
     }
 
-    /// Takes out the lowest `count` ports, or as many as there are; says how many.
-    pub fn take_lowest(&mut self, count: usize) -> usize {
-        let mut taken = 0;
-        while taken < count {
-            let Some((begin, _)) = self.ranges.first().copied() else { break };
-            self.take(begin);
-            taken += 1;
-        }
-        taken
+    /// Takes out the lowest port, if there is any.
+    pub fn take_lowest(&mut self) -> Option<u16> {
+        let (lowest, _) = self.ranges.first().copied()?;
+        self.take(lowest);
+        Some(lowest)
+    }
+
+    /// Puts a port in.
+    pub fn put(&mut self, port: u16) {
+        *self = Self::new(self.ranges.iter().copied().chain([(port, port)]));
     }
 
     /// Adds the ports of another set.

@@ -21,6 +21,15 @@ pub enum Refusal {
     Unreachable,
     /// An executor of another configuration holds the agent.
     OtherExecutor,
+    /// The node lacks the label that pods are spread by.
+    SpreadLabel,
+    Spread,
+    PodAffinity,
+    PodAntiAffinity,
+    /// A running pod keeps this one away.
+    RunningAntiAffinity,
+    /// A Marathon-like constraint, as it was written.
+    Constraint(String),
 }
 
 impl Refusal {
@@ -28,6 +37,7 @@ impl Refusal {
     pub fn texts(&self) -> Vec<String> {
         let text = match self {
             Self::Insufficient(names) => return names.iter().map(|name| format!("Insufficient {name}")).collect(),
+            Self::Constraint(constraint) => return vec![format!("node(s) didn't satisfy constraint {constraint}")],
             Self::Gated => "node(s) are closed to a pod with scheduling gates",
             Self::Unschedulable => "node(s) were unschedulable",
             Self::NodeName => "node(s) didn't match the requested node name",
@@ -38,8 +48,26 @@ impl Refusal {
             Self::NoOffer => "node(s) had no resource offer from Mesos",
             Self::Unreachable => "node(s) were unreachable",
             Self::OtherExecutor => "node(s) ran an executor of another configuration",
+            Self::SpreadLabel => "node(s) didn't match pod topology spread constraints (missing required label)",
+            Self::Spread => "node(s) didn't match pod topology spread constraints",
+            Self::PodAffinity => "node(s) didn't match pod affinity rules",
+            Self::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
+            Self::RunningAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
         };
         vec![text.to_owned()]
+    }
+
+    /// Whether the removal of pods may help. Kubernetes calls the others "unschedulable and unresolvable".
+    pub fn is_movable(&self) -> bool {
+        matches!(
+            self,
+            Self::Ports
+                | Self::TooManyPods
+                | Self::Insufficient(_)
+                | Self::Spread
+                | Self::PodAntiAffinity
+                | Self::RunningAntiAffinity
+        )
     }
 }
 
@@ -60,6 +88,8 @@ pub struct Summary {
     /// What can never be met by any node.
     pub notes: Vec<String>,
     pub nearest: Option<Nearest>,
+    /// What came of the attempt to remove other pods, if there was one.
+    pub preemption: Option<String>,
 }
 
 impl Summary {
@@ -78,6 +108,9 @@ impl fmt::Display for Summary {
         let mut parts: Vec<String> = self.counts.iter().map(|(text, count)| format!("{count} {text}")).collect();
         parts.sort_unstable();
         write!(out, "0/{} nodes are available: {}.", self.nodes, parts.join(", "))?;
+        if let Some(preemption) = &self.preemption {
+            write!(out, " preemption: {preemption}")?;
+        }
         self.notes.iter().try_for_each(|note| write!(out, " {note}."))
     }
 }

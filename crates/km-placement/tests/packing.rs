@@ -1,96 +1,103 @@
 //! Packing on what Mesos offers: pools, roles, executors, ports, owners, messages.
 
-use std::collections::BTreeMap;
+mod mesos;
 
-use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use km_placement::{
-    Amounts, ExecutorNeed, HostPort, NodeView, PendingPod, Plan, Policy, Pool, PortNeed, PortSet, Ports, Refusal,
-    Share, Snapshot, Strategy, place,
+    Chooser, Engine, HostPort, NodeFacts, PendingPod, Plan, Policy, Refusal, Strategy, Supply, compile,
 };
-use proptest::prelude::*;
+use mesos::{Agent, MIB, agent, amounts, engine, fresh, pod, replicas, share};
 
-const MIB: i64 = 1 << 20;
-
-fn amounts(milli_cpu: i64, mebibytes: i64) -> Amounts {
-    Amounts { milli_cpu, memory_bytes: mebibytes * MIB, ..Amounts::default() }
+fn per_node(plan: &Plan, nodes: &[&str]) -> Vec<usize> {
+    let on = |node: &&str| plan.placed.iter().filter(|(_, placed)| placed.node == **node).count();
+    nodes.iter().map(on).collect()
 }
 
-fn share(role: &str, free: Amounts) -> Share {
-    Share { role: role.into(), free, ports: Ports::Only(PortSet::new([(31_000, 31_003)])) }
+fn refused(plan: &Plan, at: usize) -> String {
+    plan.refused[at].1.to_string()
 }
 
-fn agent(name: &str, free: Amounts) -> NodeView {
-    NodeView {
-        name: name.into(),
-        capacity: free.clone(),
-        port_universe: Some(PortSet::new([(31_000, 31_003)])),
-        pools: vec![Pool { role: "*".into(), shares: vec![share("*", free)] }],
-        ..NodeView::default()
-    }
-}
-
-fn fresh(name: &str, free: Amounts) -> NodeView {
-    let need = ExecutorNeed { pool_role: "*".into(), shares: vec![("*".into(), amounts(250, 128))] };
-    NodeView { executor: Some(need), ..agent(name, free) }
-}
-
-fn pod(name: &str, amounts: Amounts, owner: Option<&str>) -> PendingPod {
-    let mut pod = Pod { spec: Some(PodSpec::default()), ..Pod::default() };
-    pod.metadata.name = Some(name.into());
-    PendingPod {
-        pod: pod.into(),
-        amounts,
-        roles: vec!["*".into()],
-        owner: owner.map(str::to_owned),
-        ..PendingPod::default()
-    }
-}
-
-fn per_node(plan: &Plan, nodes: usize) -> Vec<usize> {
-    (0..nodes).map(|node| plan.placed.iter().filter(|placed| placed.node == node).count()).collect()
-}
-
-fn replicas(count: usize, owner: Option<&str>) -> Vec<PendingPod> {
-    (0..count).map(|number| pod(&format!("p{number}"), amounts(250, 64), owner)).collect()
+fn strategy(strategy: Strategy) -> Policy {
+    Policy { strategy, ..Policy::default() }
 }
 
 #[test]
 fn replicas_land_on_both_fresh_agents() {
-    let nodes = vec![fresh("a", amounts(4000, 4096)), fresh("b", amounts(4000, 4096))];
-    for strategy in [Strategy::Pack, Strategy::Spread] {
-        let policy = Policy { strategy, ..Policy::default() };
-        let plan = place(&Snapshot { nodes: nodes.clone() }, &replicas(4, Some("rs")), &policy);
-        assert_eq!(per_node(&plan, 2), [2, 2], "{strategy:?}");
-        assert_eq!(plan.placed.iter().filter(|placed| placed.with_executor).count(), 2);
+    for choice in [Strategy::Pack, Strategy::Spread] {
+        let agents = [fresh("a", amounts(4000, 4096)), fresh("b", amounts(4000, 4096))];
+        let mut engine = engine(strategy(choice), agents);
+        let pods = replicas(&mut engine, 4, Some("rs"));
+        let plan = engine.place_all(&pods);
+        assert_eq!(per_node(&plan, &["a", "b"]), [2, 2], "{choice:?}");
+        assert_eq!(plan.placed.iter().filter(|(_, placed)| placed.with_executor).count(), 2);
     }
 }
 
 #[test]
 fn pods_without_an_owner_are_packed_or_spread() {
-    let nodes = vec![agent("a", amounts(4000, 4096)), agent("b", amounts(4000, 4096))];
-    let pack = place(&Snapshot { nodes: nodes.clone() }, &replicas(4, None), &Policy::default());
-    assert_eq!(per_node(&pack, 2), [4, 0]);
-    let policy = Policy { strategy: Strategy::Spread, ..Policy::default() };
-    let spread = place(&Snapshot { nodes }, &replicas(4, None), &policy);
-    assert_eq!(per_node(&spread, 2), [2, 2]);
+    for (choice, expected) in [(Strategy::Pack, [4, 0]), (Strategy::Spread, [2, 2]), (Strategy::FirstFit, [4, 0])] {
+        let mut engine = engine(strategy(choice), [agent("a", amounts(4000, 4096)), agent("b", amounts(4000, 4096))]);
+        let pods = replicas(&mut engine, 4, None);
+        assert_eq!(per_node(&engine.place_all(&pods), &["a", "b"]), expected, "{choice:?}");
+    }
+}
+
+#[test]
+fn a_pod_may_ask_for_another_strategy() {
+    let mut engine = engine(Policy::default(), [agent("a", amounts(4000, 4096)), agent("b", amounts(4000, 4096))]);
+    let pods: Vec<PendingPod> = (0..4)
+        .map(|number| {
+            pod(&mut engine, &format!("p{number}"), amounts(250, 64), |need| need.strategy = Some(Strategy::Spread))
+        })
+        .collect();
+    assert_eq!(per_node(&engine.place_all(&pods), &["a", "b"]), [2, 2]);
+}
+
+#[test]
+fn first_come_first_served_takes_the_offer_that_came_first() {
+    let late = Agent { arrival: 9, ..agent("a", amounts(4000, 4096)) };
+    let early = Agent { arrival: 3, ..agent("b", amounts(1000, 4096)) };
+    let mut engine = engine(strategy(Strategy::FirstFit), [late, early]);
+    let pods = replicas(&mut engine, 6, Some("rs"));
+    assert_eq!(per_node(&engine.place_all(&pods), &["a", "b"]), [2, 4]);
+}
+
+#[test]
+fn a_strategy_of_ones_own_can_be_plugged_in() {
+    /// The node with the longest name.
+    #[derive(Debug)]
+    struct Longest;
+    impl Chooser for Longest {
+        fn rank(&self, node: &km_placement::Candidate<'_>) -> i64 {
+            -i64::try_from(node.name.len()).expect("short")
+        }
+    }
+    let mut engine = Engine::with_chooser(Policy::default(), Box::new(Longest));
+    for one in [agent("a", amounts(4000, 4096)), agent("abc", amounts(4000, 4096)), agent("ab", amounts(4000, 4096))] {
+        one.tell(&mut engine);
+    }
+    let pods = replicas(&mut engine, 2, None);
+    assert_eq!(per_node(&engine.place_all(&pods), &["abc"]), [2]);
 }
 
 #[test]
 fn running_replicas_count_for_the_spread() {
-    let mut busy = agent("a", amounts(4000, 4096));
-    busy.owners = BTreeMap::from([("rs".to_owned(), 2)]);
-    let nodes = vec![busy, agent("b", amounts(4000, 4096))];
-    let plan = place(&Snapshot { nodes }, &replicas(4, Some("rs")), &Policy::default());
-    assert_eq!(per_node(&plan, 2), [1, 3]);
+    let mut engine = engine(Policy::default(), [agent("a", amounts(4000, 4096)), agent("b", amounts(4000, 4096))]);
+    let pods = replicas(&mut engine, 6, Some("rs"));
+    for pod in &pods[4..] {
+        mesos::assign(&mut engine, pod, "a");
+    }
+    assert_eq!(per_node(&engine.place_all(&pods[..4]), &["a", "b"]), [1, 3]);
 }
 
 #[test]
 fn the_executor_takes_its_part_first() {
-    let snapshot = Snapshot { nodes: vec![fresh("a", amounts(1000, 1024))] };
-    let fits = place(&snapshot, &[pod("p", amounts(750, 896), None)], &Policy::default());
-    assert!(fits.placed[0].with_executor);
-    let plan = place(&snapshot, &[pod("p", amounts(751, 897), None)], &Policy::default());
-    let why = &plan.refused[0].why;
+    let small = || [fresh("a", amounts(1000, 1024))];
+    let mut first = engine(Policy::default(), small());
+    let fitting = pod(&mut first, "p", amounts(750, 896), |_| {});
+    assert!(first.place(&fitting).expect("it fits").with_executor);
+    let mut second = engine(Policy::default(), small());
+    let large = pod(&mut second, "p", amounts(751, 897), |_| {});
+    let why = second.place(&large).expect_err("it is too large");
     assert_eq!(why.to_string(), "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory.");
     let nearest = why.nearest.as_ref().expect("resources alone are short");
     assert_eq!(nearest.lacking, [("cpu".to_owned(), 1), ("memory".to_owned(), MIB)]);
@@ -98,107 +105,104 @@ fn the_executor_takes_its_part_first() {
 
 #[test]
 fn a_pod_takes_only_from_its_roles() {
-    let mut node = agent("a", amounts(4000, 4096));
-    node.pools[0].shares = vec![share("*", amounts(1000, 1024)), share("prod", amounts(1000, 1024))];
-    let snapshot = Snapshot { nodes: vec![node] };
-    let with_roles = |roles: &[&str], milli: i64| PendingPod {
-        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
-        ..pod("p", amounts(milli, 64), None)
+    let fits = |roles: &[&str], milli: i64| {
+        let mut node = agent("a", amounts(4000, 4096));
+        node.shares = vec![share("*", amounts(1000, 1024)), share("prod", amounts(1000, 1024))];
+        let mut engine = engine(Policy::default(), [node]);
+        let roles: Vec<String> = roles.iter().map(|role| (*role).to_owned()).collect();
+        let pod = pod(&mut engine, "p", amounts(milli, 64), |need| need.roles = roles);
+        engine.place(&pod).is_ok()
     };
-    let fits = |pod: PendingPod| place(&snapshot, &[pod], &Policy::default()).refused.is_empty();
-    assert!(fits(with_roles(&["prod"], 1000)));
-    assert!(!fits(with_roles(&["prod"], 1001)));
-    assert!(fits(with_roles(&["prod", "*"], 2000)));
-    assert!(!fits(with_roles(&[], 1)));
+    assert!(fits(&["prod"], 1000));
+    assert!(!fits(&["prod"], 1001));
+    assert!(fits(&["prod", "*"], 2000));
+    assert!(!fits(&[], 1));
 }
 
 #[test]
 fn host_ports_come_from_the_offer() {
-    let snapshot = Snapshot { nodes: vec![agent("a", amounts(4000, 4096))] };
+    let mut engine = engine(Policy::default(), [agent("a", amounts(4000, 4096))]);
     let named = |port: u16| HostPort { ip: "0.0.0.0".into(), protocol: "TCP".into(), port };
-    let with = |numbers: &[u16], any: usize| PendingPod {
-        ports: PortNeed { named: numbers.iter().map(|number| named(*number)).collect(), any },
-        ..pod("p", amounts(10, 1), None)
-    };
-    let pods = [with(&[31_001], 1), with(&[31_001], 0), with(&[], 2), with(&[], 1), with(&[80], 0)];
-    let plan = place(&snapshot, &pods, &Policy::default());
-    assert_eq!(plan.placed.iter().map(|placed| placed.pod).collect::<Vec<_>>(), [0, 2]);
+    let wishes: [(&[u16], usize); 5] = [(&[31_001], 1), (&[31_001], 0), (&[], 2), (&[], 1), (&[80], 0)];
+    let pods: Vec<PendingPod> = wishes
+        .iter()
+        .enumerate()
+        .map(|(number, (numbers, any))| {
+            pod(&mut engine, &format!("p{number}"), amounts(10, 1), |need| {
+                need.ports.named = numbers.iter().map(|number| named(*number)).collect();
+                need.ports.any = *any;
+            })
+        })
+        .collect();
+    let plan = engine.place_all(&pods);
+    assert_eq!(plan.placed.iter().map(|(pod, _)| *pod).collect::<Vec<_>>(), [0, 2]);
     let text = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.";
-    assert_eq!(plan.refused[0].why.to_string(), text);
-    assert_eq!(
-        plan.refused[2].why.to_string(),
-        format!("{text} No agent offers host port 80; agents offer ports 31000-31003.")
-    );
+    assert_eq!(refused(&plan, 0), text);
+    assert_eq!(refused(&plan, 2), format!("{text} No agent offers host port 80; agents offer ports 31000-31003."));
 }
 
 #[test]
 fn what_no_agent_has_is_said_clearly() {
-    let nodes = vec![agent("a", amounts(4000, 4096)), agent("b", amounts(2000, 1024))];
-    let plan = place(&Snapshot { nodes }, &[pod("p", amounts(64_000, 64), None)], &Policy::default());
+    let mut two = engine(Policy::default(), [agent("a", amounts(4000, 4096)), agent("b", amounts(2000, 1024))]);
+    let large = pod(&mut two, "p", amounts(64_000, 64), |_| {});
     assert_eq!(
-        plan.refused[0].why.to_string(),
+        two.place(&large).expect_err("too large").to_string(),
         "0/2 nodes are available: 2 Insufficient cpu. The pod needs cpu 64, but the largest agent has 4."
     );
-    let none = place(&Snapshot::default(), &[pod("p", amounts(1, 1), None)], &Policy::default());
-    assert_eq!(none.refused[0].why.to_string(), "no nodes available to schedule pods");
+    let mut none = engine(Policy::default(), []);
+    let small = pod(&mut none, "p", amounts(1, 1), |_| {});
+    assert_eq!(none.place(&small).expect_err("no node").to_string(), "no nodes available to schedule pods");
 }
 
 #[test]
 fn a_blocked_node_says_why() {
-    let blocked = NodeView { blocked: Some(Refusal::NoOffer), ..agent("a", amounts(4000, 4096)) };
-    let plan = place(&Snapshot { nodes: vec![blocked] }, &[pod("p", amounts(1, 1), None)], &Policy::default());
+    let mut engine = engine(Policy::default(), [agent("a", amounts(4000, 4096))]);
+    engine.set_supply("a", Supply { blocked: Some(Refusal::NoOffer), ..Supply::default() });
+    let small = pod(&mut engine, "p", amounts(1, 1), |_| {});
     let text = "0/1 nodes are available: 1 node(s) had no resource offer from Mesos.";
-    assert_eq!(plan.refused[0].why.to_string(), text);
+    assert_eq!(engine.place(&small).expect_err("blocked").to_string(), text);
 }
 
 #[test]
 fn the_more_important_pod_goes_first() {
-    let snapshot = Snapshot { nodes: vec![agent("a", amounts(250, 4096))] };
-    let urgent = PendingPod { priority: 10, ..pod("urgent", amounts(250, 64), None) };
-    let plan = place(&snapshot, &[pod("first", amounts(250, 64), None), urgent], &Policy::default());
-    assert_eq!(plan.placed.iter().map(|placed| placed.pod).collect::<Vec<_>>(), [1]);
+    let mut engine = engine(Policy::default(), [agent("a", amounts(250, 4096))]);
+    let first = pod(&mut engine, "first", amounts(250, 64), |_| {});
+    let urgent = pod(&mut engine, "urgent", amounts(250, 64), |need| need.priority = 10);
+    let plan = engine.place_all(&[first, urgent]);
+    assert_eq!(plan.placed.iter().map(|(pod, _)| *pod).collect::<Vec<_>>(), [1]);
 }
 
-proptest! {
-    /// Plans never take more than there is, and are the same for the same input.
-    #[test]
-    fn a_plan_never_exceeds_the_offers(
-        sizes in proptest::collection::vec((0..4000i64, 0..2048i64, any::<bool>()), 0..6),
-        wants in proptest::collection::vec((1..1500i64, 1..700i64, 0..3usize, 0..3u8), 0..40),
-        spread in any::<bool>(),
-    ) {
-        let nodes: Vec<NodeView> = sizes
-            .iter()
-            .enumerate()
-            .map(|(number, (cpu, memory, runs))| {
-                let make = if *runs { agent } else { fresh };
-                make(&format!("n{number}"), amounts(*cpu, *memory))
-            })
-            .collect();
-        let pods: Vec<PendingPod> = wants
-            .iter()
-            .map(|(cpu, memory, any, owner)| PendingPod {
-                ports: PortNeed { named: vec![], any: *any },
-                ..pod("p", amounts(*cpu, *memory), (*owner > 0).then_some(if *owner == 1 { "x" } else { "y" }))
-            })
-            .collect();
-        let snapshot = Snapshot { nodes };
-        let strategy = if spread { Strategy::Spread } else { Strategy::Pack };
-        let policy = Policy { strategy, ..Policy::default() };
-        let plan = place(&snapshot, &pods, &policy);
-        prop_assert_eq!(&plan, &place(&snapshot, &pods, &policy));
-        prop_assert_eq!(plan.placed.len() + plan.refused.len(), pods.len());
-        for (index, node) in snapshot.nodes.iter().enumerate() {
-            let mine: Vec<_> = plan.placed.iter().filter(|placed| placed.node == index).collect();
-            let executors = mine.iter().filter(|placed| placed.with_executor).count();
-            prop_assert_eq!(executors, usize::from(node.executor.is_some() && !mine.is_empty()));
-            let overhead = if executors > 0 { amounts(250, 128) } else { Amounts::default() };
-            let cpu: i64 = mine.iter().map(|placed| pods[placed.pod].amounts.milli_cpu).sum();
-            let memory: i64 = mine.iter().map(|placed| pods[placed.pod].amounts.memory_bytes).sum();
-            let ports: usize = mine.iter().map(|placed| pods[placed.pod].ports.any).sum();
-            prop_assert!(cpu + overhead.milli_cpu <= node.capacity.milli_cpu);
-            prop_assert!(memory + overhead.memory_bytes <= node.capacity.memory_bytes);
-            prop_assert!(ports <= 4);
-        }
+#[test]
+fn what_nodes_offer_and_are_may_change_at_any_time() {
+    let mut engine = engine(Policy::default(), [agent("a", amounts(500, 4096))]);
+    let pods = replicas(&mut engine, 6, None);
+    assert!(engine.place(&pods[0]).is_ok() && engine.place(&pods[1]).is_ok());
+    assert!(engine.place(&pods[2]).is_err());
+    agent("b", amounts(250, 4096)).tell(&mut engine);
+    assert_eq!(engine.place(&pods[2]).expect("a new node").node, "b");
+    let cordoned = NodeFacts { unschedulable: true, ..agent("a", amounts(500, 4096)).facts() };
+    engine.set_node("a", cordoned);
+    engine.remove_pod(&pods[0].id);
+    agent("a", amounts(500, 4096)).offer(&mut engine);
+    let why = engine.place(&pods[3]).expect_err("one node is cordoned, the other full");
+    assert_eq!(why.to_string(), "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.");
+    engine.set_node("a", agent("a", amounts(500, 4096)).facts());
+    assert_eq!(engine.place(&pods[3]).expect("it is open again").node, "a");
+    engine.remove_node("a");
+    assert!(engine.place(&pods[4]).is_err());
+}
+
+#[test]
+fn a_wish_that_cannot_be_understood_is_refused_by_name() {
+    let table = [
+        ("k8s.mesosphere.io/placement", "tetris", "\"tetris\" is none of pack, spread, fcfs"),
+        ("k8s.mesosphere.io/constraints", "[[\"a\",\"NEAR\"]]", "\"NEAR\" is no operator"),
+        ("k8s.mesosphere.io/constraints", "hostname:UNIQUE", "not a JSON list of lists of texts"),
+    ];
+    for (key, value, expected) in table {
+        let mut wrong = k8s_openapi::api::core::v1::Pod::default();
+        wrong.metadata.annotations = Some([(key.to_owned(), value.to_owned())].into());
+        let error = compile(&wrong, km_placement::Context::default()).expect_err("it is wrong").to_string();
+        assert!(error.starts_with(&format!("annotation {key}: ")) && error.contains(expected), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! All tasks, and the state machine that status updates drive.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
@@ -41,6 +41,8 @@ pub struct Registry {
     tasks: BTreeMap<String, Task>,
     by_pod: BTreeMap<PodKey, String>,
     finished: VecDeque<String>,
+    /// Pods whose tasks came, went or changed since somebody last asked.
+    changed: BTreeSet<PodKey>,
 }
 
 impl Registry {
@@ -51,6 +53,7 @@ impl Registry {
         if self.by_pod.contains_key(&task.pod) {
             return Err(RegistryError::DuplicatePod(task.pod));
         }
+        self.changed.insert(task.pod.clone());
         self.by_pod.insert(task.pod.clone(), task.id.clone());
         self.tasks.insert(task.id.clone(), task);
         Ok(())
@@ -59,6 +62,7 @@ impl Registry {
     /// Forgets a task. An unknown one is fine.
     pub fn unregister(&mut self, id: &str) -> Option<Task> {
         let task = self.tasks.remove(id)?;
+        self.changed.insert(task.pod.clone());
         if self.by_pod.get(&task.pod).is_some_and(|current| current == id) {
             self.by_pod.remove(&task.pod);
         }
@@ -75,12 +79,18 @@ impl Registry {
             let state = task.state;
             change(task);
             task.state = state;
+            self.changed.insert(task.pod.clone());
         }
     }
 
     /// The live task of a pod.
     pub fn of_pod(&self, pod: &PodKey) -> Option<&Task> {
         self.by_pod.get(pod).and_then(|id| self.tasks.get(id))
+    }
+
+    /// The pods whose tasks changed since the last call.
+    pub fn take_changed(&mut self) -> BTreeSet<PodKey> {
+        std::mem::take(&mut self.changed)
     }
 
     /// All tasks ordered by id.
@@ -160,6 +170,7 @@ impl Registry {
     /// Frees the pod's key and remembers the task for a while.
     fn finish(&mut self, id: &str) {
         if let Some(task) = self.tasks.get(id) {
+            self.changed.insert(task.pod.clone());
             self.by_pod.remove(&task.pod);
         }
         self.finished.push_back(id.to_owned());

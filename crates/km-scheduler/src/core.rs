@@ -11,14 +11,15 @@ mod demand;
 mod effects;
 mod event;
 mod evictions;
+mod feed;
 mod invariants;
 mod lost;
+mod needs;
 mod nodes;
 mod placing;
 mod pods;
 mod reconcile;
 mod recovered;
-mod snapshot;
 mod status;
 mod taints;
 mod unschedulable;
@@ -41,6 +42,7 @@ use km_podtask::{PodKey, Registry, TaskName};
 use agents::Agents;
 use demand::Demand;
 use effects::Effects;
+use feed::Feed;
 use reconcile::Reconciler;
 use waiting::Queue;
 
@@ -59,6 +61,7 @@ pub struct Core {
     nodes: BTreeMap<String, Arc<Node>>,
     agents: Agents,
     demand: Demand,
+    feed: Feed,
     reconciler: Reconciler,
     effects: Effects,
     evictions: evictions::Evictions,
@@ -82,6 +85,7 @@ impl Core {
         let pool = Pool::new(km_offers::Settings { ttl: config.offer_ttl, linger: config.offer_linger });
         Self {
             reconciler: Reconciler::new(config.reconcile_interval),
+            feed: Feed::new(config.policy),
             config,
             generation,
             launches: 0,
@@ -111,6 +115,7 @@ impl Core {
     /// Takes one event in and says what is to be done. `now` is the time since an arbitrary start and never goes back.
     pub fn handle(&mut self, now: Duration, event: Event) -> Vec<Action> {
         let mut out = Vec::new();
+        self.note_change(&event);
         match event {
             Event::Subscribed { framework_id } => self.on_subscribed(now, framework_id, &mut out),
             Event::Disconnected => self.on_disconnected(now, &mut out),
@@ -128,7 +133,7 @@ impl Core {
             Event::NodeApplied(node) => self.on_node(now, node, &mut out),
             Event::NodeDeleted(name) => self.on_node_deleted(&name, &mut out),
             Event::Api { op, reply } => self.on_reply(now, op, reply, &mut out),
-            Event::AcceptResult { batch, outcome } => self.on_accept_result(now, batch, outcome),
+            Event::AcceptResult { batch, outcome } => self.on_accept_result(now, batch, outcome, &mut out),
             Event::Request(request) => self.on_request(now, request, &mut out),
             Event::Tick => {}
         }
@@ -182,6 +187,7 @@ impl Core {
                 }
                 km_offers::Action::Ended { offer, hostname, end } => {
                     tracing::debug!(offer = offer.value, hostname, ?end, "offer ended");
+                    self.feed.node(&hostname);
                 }
                 km_offers::Action::Wake(_) => {}
             }

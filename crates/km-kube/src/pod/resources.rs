@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as TypedQuantity;
 use std::collections::BTreeMap;
 
 /// Amounts per resource. Unset resources are zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ResourceTotals {
     /// Thousandths of a CPU, rounded up.
     pub milli_cpu: i64,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// How a label is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
     In,
     NotIn,
@@ -19,7 +19,7 @@ pub enum Operator {
 }
 
 /// One condition on one label.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LabelRequirement {
     pub key: String,
     pub operator: Operator,
@@ -28,7 +28,7 @@ pub struct LabelRequirement {
 }
 
 /// All requirements must hold. Without any it matches everything; [`LabelSelector::nothing`] matches nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LabelSelector {
     requirements: Vec<LabelRequirement>,
     nothing: bool,
@@ -67,10 +67,16 @@ impl LabelRequirement {
     /// A missing label satisfies `NotIn` and `DoesNotExist`.
     #[must_use]
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        let value = labels.get(&self.key);
+        self.accepts(labels.get(&self.key).map(String::as_str))
+    }
+
+    /// Like [`Self::matches`] for the value of the key itself.
+    #[must_use]
+    pub fn accepts(&self, value: Option<&str>) -> bool {
+        let listed = |value: &str| self.values.iter().any(|one| one == value);
         match self.operator {
-            Operator::In => value.is_some_and(|value| self.values.contains(value)),
-            Operator::NotIn => value.is_none_or(|value| !self.values.contains(value)),
+            Operator::In => value.is_some_and(listed),
+            Operator::NotIn => !value.is_some_and(listed),
             Operator::Exists => value.is_some(),
             Operator::DoesNotExist => value.is_none(),
             Operator::GreaterThan => self.compares(value, |have, want| have > want),
@@ -78,7 +84,7 @@ impl LabelRequirement {
         }
     }
 
-    fn compares(&self, value: Option<&String>, holds: impl Fn(i64, i64) -> bool) -> bool {
+    fn compares(&self, value: Option<&str>, holds: impl Fn(i64, i64) -> bool) -> bool {
         let have = value.and_then(|value| value.parse().ok());
         let want = self.values.first().and_then(|value| value.parse().ok());
         matches!((have, want), (Some(have), Some(want)) if holds(have, want))

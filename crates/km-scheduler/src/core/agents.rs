@@ -1,6 +1,10 @@
 //! The agents of the Mesos cluster as far as they showed themselves.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 use km_kube::keys;
@@ -50,6 +54,8 @@ pub(super) struct Agent {
 pub(super) struct Agents {
     by_id: BTreeMap<String, Agent>,
     by_host: BTreeMap<String, String>,
+    /// Host names of agents that may have changed since placement last looked.
+    pub touched: BTreeSet<String>,
 }
 
 impl Agents {
@@ -58,7 +64,9 @@ impl Agents {
     }
 
     pub fn get_mut(&mut self, id: &str) -> Option<&mut Agent> {
-        self.by_id.get_mut(id)
+        let agent = self.by_id.get_mut(id)?;
+        self.touched.insert(agent.hostname.clone());
+        Some(agent)
     }
 
     /// The agent that last showed itself under that host name.
@@ -79,6 +87,7 @@ impl Agents {
     /// The entry of an agent, new when it wasn't known. It becomes its host's current one.
     pub fn learn(&mut self, id: &str, hostname: &str) -> &mut Agent {
         self.by_host.insert(hostname.to_owned(), id.to_owned());
+        self.touched.insert(hostname.to_owned());
         let new = || Agent { id: id.to_owned(), hostname: hostname.to_owned(), ..Agent::default() };
         self.by_id.entry(id.to_owned()).or_insert_with(new)
     }
@@ -88,6 +97,7 @@ impl Agents {
             && self.by_host.get(&agent.hostname).is_some_and(|current| current == id)
         {
             self.by_host.remove(&agent.hostname);
+            self.touched.insert(agent.hostname);
         }
     }
 

@@ -3,14 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use km_mesos_proto::v1;
-use km_placement::{PendingPod, Placement, place};
+use km_placement::{PendingPod, Placement};
 use km_podtask::{Flags, PodKey, State, Task, TaskParts, executor, procure, strategy_of, task_info, task_name};
 
-use super::{
-    Action, CallOutcome, Core, Timing,
-    agents::takes_executor,
-    snapshot::{Built, PoolOffers},
-};
+use super::{Action, CallOutcome, Core, Timing, agents::takes_executor, feed::PoolOffers};
 
 /// The launches of one ACCEPT.
 struct Batch {
@@ -32,44 +28,54 @@ impl Core {
         if keys.is_empty() {
             return false;
         }
-        let built = self.build_snapshot();
-        let plan = place(&built.snapshot, &pods, &self.config.policy);
-        let complete = !built.pools.is_empty()
-            && built.snapshot.nodes.iter().all(|node| node.blocked.is_some() || !node.pools.is_empty());
-        let mut batches: BTreeMap<(usize, usize), Batch> = BTreeMap::new();
-        for placement in &plan.placed {
-            let batch = batches.entry((placement.node, placement.pool));
-            let batch = batch.or_insert_with(|| self.new_batch(&built, placement));
-            let key = &keys[placement.pod];
+        self.feed_engine();
+        let plan = self.feed.engine.place_all(&pods);
+        let complete = self.is_offered_everything();
+        let mut batches: BTreeMap<(String, usize), Batch> = BTreeMap::new();
+        for (index, placement) in plan.placed {
+            let key = &keys[index];
+            let batch = batches.entry((placement.node.clone(), placement.pool));
+            let batch = batch.or_insert_with(|| self.new_batch(&placement));
             let since = self.queue.get(key).map_or(now, |waiting| waiting.since);
-            if self.launch(now, key, &pods[placement.pod], placement, batch) {
+            if self.launch(now, key, &placement, batch) {
                 out.push(Action::Observe(Timing::QueueWait(now.saturating_sub(since))));
+            } else {
+                self.feed.engine.undo(placement);
             }
         }
-        for refused in &plan.refused {
-            self.note_refusal(now, &keys[refused.pod], &refused.why, complete, out);
+        for (index, why) in &plan.refused {
+            self.note_refusal(now, &keys[*index], why, complete, out);
         }
         let mut launched = false;
-        for ((node, pool), batch) in batches {
-            if !batch.tasks.is_empty() {
-                launched = true;
-                let offers = built.pools[node][pool].offers.clone();
-                self.accept(now, offers, batch, out);
-            }
+        for batch in batches.into_values().filter(|batch| !batch.tasks.is_empty()) {
+            launched = true;
+            self.accept(now, batch, out);
         }
         launched
     }
 
-    fn new_batch(&self, built: &Built, placement: &Placement) -> Batch {
-        let agent_id = built.agents[placement.node].clone();
-        let hostname = built.snapshot.nodes[placement.node].name.clone();
-        let resources = self.agents.get(&agent_id).and_then(|agent| agent.executor.clone()).unwrap_or_default();
+    /// Whether every agent that can be used shows an offer now.
+    fn is_offered_everything(&self) -> bool {
+        let mut any = false;
+        let mut all = true;
+        for name in self.feed.engine.node_names() {
+            any = true;
+            let supply = self.feed.engine.supply(name);
+            all &= supply.is_none_or(|supply| supply.blocked.is_some() || !supply.pools.is_empty());
+        }
+        any && all
+    }
+
+    fn new_batch(&self, placement: &Placement) -> Batch {
+        let agent = self.agents.on_host(&placement.node);
+        let resources = agent.and_then(|agent| agent.executor.clone()).unwrap_or_default();
+        let left = agent.and_then(|agent| self.pools(agent).into_values().nth(placement.pool)).unwrap_or_default();
         Batch {
-            executor: executor::on_agent(&self.config.executor, &hostname, resources),
-            agent_id,
-            hostname,
+            agent_id: agent.map(|agent| agent.id.clone()).unwrap_or_default(),
+            hostname: placement.node.clone(),
+            executor: executor::on_agent(&self.config.executor, &placement.node, resources),
             with_executor: false,
-            left: built.pools[placement.node][placement.pool].clone(),
+            left,
             tasks: Vec::new(),
             ids: Vec::new(),
         }
@@ -77,23 +83,17 @@ impl Core {
 
     /// Makes the task of a placed pod. What can't be procured against the plan's promise stays in the queue. Says
     /// whether it is launched.
-    fn launch(
-        &mut self,
-        now: Duration,
-        key: &PodKey,
-        pod: &PendingPod,
-        placement: &Placement,
-        batch: &mut Batch,
-    ) -> bool {
+    fn launch(&mut self, now: Duration, key: &PodKey, placement: &Placement, batch: &mut Batch) -> bool {
         let Some(waiting) = self.queue.get(key).cloned() else { return false };
         let mut left = batch.left.resources.clone();
         if placement.with_executor && !takes_executor(&mut left, &batch.executor.resources) {
             tracing::warn!(%key, agent = batch.agent_id, "the executor's resources are not offered");
             return false;
         }
-        let spec = pod.pod.spec.clone().unwrap_or_default();
-        let strategy = strategy_of(&pod.pod, self.config.port_strategy);
-        let procured = match procure(&mut left, &waiting.want, &spec, &pod.roles, strategy) {
+        let pod = &waiting.pod;
+        let spec = pod.spec.clone().unwrap_or_default();
+        let strategy = strategy_of(pod, self.config.port_strategy);
+        let procured = match procure(&mut left, &waiting.want, &spec, &waiting.pending.need.roles, strategy) {
             Ok(procured) => procured,
             Err(error) => {
                 tracing::warn!(%key, agent = batch.agent_id, %error, "a placed pod can't be procured");
@@ -120,7 +120,7 @@ impl Core {
             updated: None,
         };
         let discovery = self.config.discovery;
-        let parts = TaskParts { task: &task, pod: &pod.pod, executor: &batch.executor, discovery };
+        let parts = TaskParts { task: &task, pod, executor: &batch.executor, discovery };
         let info = match task_info(&parts) {
             Ok(info) => info,
             Err(error) => {
@@ -142,7 +142,8 @@ impl Core {
         true
     }
 
-    fn accept(&mut self, now: Duration, offers: Vec<v1::OfferId>, batch: Batch, out: &mut Vec<Action>) {
+    fn accept(&mut self, now: Duration, batch: Batch, out: &mut Vec<Action>) {
+        let offers = batch.left.offers;
         if let Some(agent) = self.agents.get_mut(&batch.agent_id) {
             agent.executor_runs |= batch.with_executor;
         }
@@ -154,7 +155,7 @@ impl Core {
         out.push(Action::Accept { batch: number, offers, tasks: batch.tasks, refuse });
     }
 
-    pub(super) fn on_accept_result(&mut self, now: Duration, batch: u64, outcome: CallOutcome) {
+    pub(super) fn on_accept_result(&mut self, now: Duration, batch: u64, outcome: CallOutcome, out: &mut Vec<Action>) {
         let Some(ids) = self.accepts.remove(&batch) else { return };
         match outcome {
             CallOutcome::Accepted => {}
@@ -170,7 +171,7 @@ impl Core {
                     }
                     let pod = self.pods.get(&task.pod).filter(|pod| super::pods::uid(pod) == task.pod_uid).cloned();
                     if let Some(pod) = pod {
-                        self.requeue(now, &pod, Duration::ZERO);
+                        self.requeue(now, &pod, Duration::ZERO, out);
                     }
                 }
             }

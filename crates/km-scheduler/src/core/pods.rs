@@ -4,13 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
 use km_kube::{keys, pod};
-use km_placement::{PendingPod, PortNeed, host_ports};
-use km_podtask::{
-    PodKey, PortStrategy, Recovered, TaskName, Want, limits, memory_counted, memory_to_mesos, recover, roles,
-    strategy_of,
-};
+use km_podtask::{PodKey, Recovered, TaskName, recover};
 
-use super::{Action, ApiFailure, ApiReply, Core, OpId, effects::Then};
+use super::{Action, ApiFailure, ApiReply, Core, OpId, effects::Then, unschedulable::Hold};
 
 impl Core {
     pub(super) fn on_pod(&mut self, now: Duration, new: Arc<Pod>, out: &mut Vec<Action>) {
@@ -54,6 +50,7 @@ impl Core {
         }
         self.pod_by_name.remove(&TaskName::of_pod(&uid));
         self.queue.forgive(&key);
+        self.queue.held.remove(&key);
         if self.queue.get(&key).is_some_and(|waiting| waiting.uid == uid) {
             self.queue.remove(&key);
         }
@@ -119,17 +116,13 @@ impl Core {
         }
         if spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()) {
             self.queue.remove(&key);
+            self.hold_back(&key, new, Hold::Gated, out);
             return;
         }
         if self.deciding_pod(&key) {
             return;
         }
-        let fresh = self.queue.get(&key).is_none_or(|waiting| waiting.uid != uid(new));
-        let pending = self.pending(new);
-        self.queue.put(now, key, uid(new), pending, now);
-        if fresh {
-            self.demand.touch(now);
-        }
+        self.enqueue(now, new, now, out);
     }
 
     /// Whether the end of an earlier task of this pod is being decided.
@@ -138,43 +131,8 @@ impl Core {
     }
 
     /// Puts a pod whose task ended without having been bound back into the queue.
-    pub(super) fn requeue(&mut self, now: Duration, pod: &Arc<Pod>, pause: Duration) {
-        let key = PodKey::of(&pod.metadata);
-        let pending = self.pending(pod);
-        self.queue.put(now, key, uid(pod), pending, now + pause);
-        self.demand.touch(now);
-    }
-
-    /// What placement and procurement need to know of a pod.
-    fn pending(&self, pod: &Arc<Pod>) -> (PendingPod, Want) {
-        let mut settled = Pod::clone(pod);
-        let mut amounts = limits::settle(&mut settled, self.config.accounting, &self.config.default_limits);
-        let disk = amounts.other.get("ephemeral-storage").copied().unwrap_or(0);
-        let want = Want::with_disk(amounts.milli_cpu, amounts.memory_bytes, disk);
-        amounts.memory_bytes = memory_counted(memory_to_mesos(amounts.memory_bytes));
-        amounts.other.retain(|_, amount| *amount > 0);
-        if disk > 0 {
-            amounts.other.insert("ephemeral-storage".to_owned(), memory_counted(memory_to_mesos(disk)));
-        }
-        let roles = roles::of_pod(pod, &self.config.framework_roles, &self.config.default_pod_roles);
-        let spec = settled.spec.clone().unwrap_or_default();
-        let sidecars = spec.init_containers.iter().flatten().filter(|container| pod::is_sidecar(container));
-        let all = spec.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter().flatten());
-        let open = all.filter(|port| port.host_port.unwrap_or(0) == 0).count();
-        let any = match strategy_of(pod, self.config.port_strategy) {
-            PortStrategy::Wildcard => open,
-            PortStrategy::Fixed => 0,
-        };
-        let pending = PendingPod {
-            amounts,
-            roles,
-            ports: PortNeed { named: host_ports(&spec), any },
-            owner: owner(pod),
-            priority: spec.priority.unwrap_or_default(),
-            queued: 0,
-            pod: Arc::new(settled),
-        };
-        (pending, want)
+    pub(super) fn requeue(&mut self, now: Duration, pod: &Arc<Pod>, pause: Duration, out: &mut Vec<Action>) {
+        self.enqueue(now, pod, now + pause, out);
     }
 
     /// The end of an operation on the API server.

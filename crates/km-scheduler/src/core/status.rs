@@ -195,7 +195,7 @@ impl Core {
         });
         // Not at once: what made it fail may do so again.
         let pause = self.queue.penalty(&task.pod, self.config.backoff);
-        self.requeue(now, &current, pause);
+        self.requeue(now, &current, pause, out);
     }
 }
 

@@ -2,10 +2,22 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
 use km_placement::Summary;
 use km_podtask::PodKey;
 
-use super::{Action, Core, EventKind, effects::Then};
+use super::{Action, Core, EventKind, effects::Then, pods::uid};
+
+/// Why a pod isn't even let into the queue.
+pub(super) enum Hold {
+    /// It has scheduling gates.
+    Gated,
+    /// It asks for something that can't be understood.
+    Wrong(String),
+}
+
+/// What the API server of Kubernetes says about a pod with gates.
+const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 
 impl Core {
     /// A pod was refused in a round. It is called unschedulable once every usable agent has shown an offer, or when
@@ -44,6 +56,30 @@ impl Core {
         });
         let pod = key.clone();
         let reason = "Unschedulable".to_owned();
+        self.effects.start(Then::Nothing, out, |op| Action::PatchPodStatus { op, pod, uid, reason, message });
+    }
+
+    /// Says once in the pod's condition why it doesn't wait for a place. Gates are no event.
+    pub(super) fn hold_back(&mut self, key: &PodKey, held: &Pod, why: Hold, out: &mut Vec<Action>) {
+        let (reason, message) = match &why {
+            Hold::Gated => ("SchedulingGated", GATED.to_owned()),
+            Hold::Wrong(problem) => ("Unschedulable", format!("The pod can't be placed: {problem}")),
+        };
+        let conditions = held.status.as_ref().and_then(|status| status.conditions.as_ref());
+        let said = conditions.into_iter().flatten().any(|condition| {
+            condition.type_ == "PodScheduled"
+                && condition.reason.as_deref() == Some(reason)
+                && condition.message.as_ref() == Some(&message)
+        });
+        if said || self.queue.held.insert(key.clone(), message.clone()).as_ref() == Some(&message) {
+            return;
+        }
+        let (pod, uid) = (key.clone(), uid(held));
+        if let Hold::Wrong(_) = why {
+            let (pod, uid, message) = (pod.clone(), uid.clone(), message.clone());
+            out.push(Action::EmitEvent { pod, uid, kind: EventKind::FailedScheduling, message });
+        }
+        let reason = reason.to_owned();
         self.effects.start(Then::Nothing, out, |op| Action::PatchPodStatus { op, pod, uid, reason, message });
     }
 }

@@ -1,7 +1,8 @@
 //! The queue of pods that wait for a place.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use k8s_openapi::api::core::v1::Pod;
 use km_placement::PendingPod;
 use km_podtask::{PodKey, Want};
 
@@ -12,6 +13,8 @@ pub(super) struct Queue {
     next_number: u64,
     /// How long pods whose launch failed wait before the next one; doubles with each failure.
     penalties: BTreeMap<PodKey, Duration>,
+    /// Pods that may not wait, with what was told about it.
+    pub held: BTreeMap<PodKey, String>,
 }
 
 /// One of them.
@@ -19,7 +22,9 @@ pub(super) struct Queue {
 pub(super) struct Waiting {
     pub uid: String,
     pub pending: PendingPod,
-    /// The same amounts as Mesos counts them.
+    /// The pod as it will be launched.
+    pub pod: Arc<Pod>,
+    /// Its amounts as Mesos counts them.
     pub want: Want,
     pub since: Duration,
     /// Not placed before this.
@@ -40,13 +45,14 @@ impl Queue {
         now: Duration,
         key: PodKey,
         uid: String,
-        (mut pending, want): (PendingPod, Want),
+        (mut pending, pod, want): (PendingPod, Arc<Pod>, Want),
         not_before: Duration,
     ) {
         match self.waiting.get_mut(&key) {
             Some(known) if known.uid == uid => {
                 pending.queued = known.pending.queued;
                 known.pending = pending;
+                known.pod = pod;
                 known.want = want;
             }
             _ => {
@@ -55,6 +61,7 @@ impl Queue {
                 let waiting = Waiting {
                     uid,
                     pending,
+                    pod,
                     want,
                     since: now,
                     not_before,
@@ -108,6 +115,14 @@ impl Queue {
     /// All unschedulable pods are tried again: something changed that may help them.
     pub fn stir(&mut self, now: Duration) {
         for pod in self.waiting.values_mut() {
+            pod.wants_since.get_or_insert(now);
+            pod.retry = None;
+        }
+    }
+
+    /// The pod asks for something else than before.
+    pub fn stir_one(&mut self, now: Duration, key: &PodKey) {
+        if let Some(pod) = self.waiting.get_mut(key) {
             pod.wants_since.get_or_insert(now);
             pod.retry = None;
         }

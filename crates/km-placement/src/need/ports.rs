@@ -1,37 +1,16 @@
-//! A pod that waits for a place.
+//! The host ports a pod needs.
 
-use std::sync::Arc;
+use k8s_openapi::api::core::v1::PodSpec;
 
-use k8s_openapi::api::core::v1::{Pod, PodSpec};
-
-use crate::Amounts;
-
-/// A waiting pod with what placement needs to know of it.
-#[derive(Clone, Debug, Default)]
-pub struct PendingPod {
-    pub pod: Arc<Pod>,
-    /// What it takes of an agent.
-    pub amounts: Amounts,
-    /// Reservation roles it may take from, the preferred first.
-    pub roles: Vec<String>,
-    pub ports: PortNeed,
-    /// Pods of the same owner are spread over the nodes. Usually the UID of the controller.
-    pub owner: Option<String>,
-    /// Higher goes first, then the lower `queued`.
-    pub priority: i32,
-    pub queued: u64,
-}
-
-/// The host ports a pod needs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Ports by number, and how many more, whichever.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PortNeed {
     pub named: Vec<HostPort>,
-    /// How many more, whichever.
     pub any: usize,
 }
 
 /// A port of a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostPort {
     /// `0.0.0.0` for all addresses.
     pub ip: String,

@@ -1,0 +1,318 @@
+//! The engine: what is known of nodes and pods, kept up to date by changes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use crate::{
+    budget::Budget,
+    census::Census,
+    class::{Class, World},
+    fit::Taken,
+    hash::Map,
+    need::Need,
+    node::{NodeFacts, Supply},
+    nodes::Nodes,
+    nominees::Nominees,
+    slab::Slab,
+    strategy::{Chooser, Policy, Strategy},
+};
+
+/// So many facts about nodes are kept over all classes; the classes used least go first.
+const REMEMBERED: usize = 4_000_000;
+/// So many classes are kept whatever their size.
+const FEWEST_CLASSES: usize = 16;
+
+/// A pod that has a node.
+#[derive(Clone, Debug)]
+pub struct AssignedPod {
+    /// Namespace and name with a slash between.
+    pub id: String,
+    pub need: Arc<Need>,
+    pub node: String,
+    /// Its deletion was asked for.
+    pub terminating: bool,
+    /// When it started, in seconds since any time.
+    pub started: i64,
+    /// It is being deleted to make room (condition `DisruptionTarget`, reason `PreemptionByScheduler`).
+    pub preempted: bool,
+}
+
+/// The same, in short.
+pub(crate) struct Assigned {
+    pub id: Arc<str>,
+    pub need: Arc<Need>,
+    pub node: u32,
+    pub terminating: bool,
+    pub started: i64,
+    pub preempted: bool,
+}
+
+/// Decides where pods go. It is told of changes, and keeps what follows from them. The same calls in the same order
+/// give the same decisions.
+pub struct Engine {
+    pub(crate) nodes: Nodes,
+    pub(crate) census: Census,
+    pub(crate) nominees: Nominees,
+    pub(crate) pods: Slab<Assigned>,
+    pub(crate) by_id: Map<Arc<str>, u32>,
+    pub(crate) budgets: BTreeMap<String, Budget>,
+    pub(crate) instances: BTreeMap<String, u32>,
+    classes: BTreeMap<usize, Class>,
+    shared: Map<Arc<Need>, ()>,
+    choosers: BTreeMap<&'static str, Box<dyn Chooser>>,
+    default: Box<dyn Chooser>,
+    policy: Policy,
+    uses: u64,
+    /// Grows with every change that a caller tells, as opposed to placements of the engine itself.
+    pub(crate) told: u64,
+    /// Where the next preemption starts to look.
+    pub(crate) turn: usize,
+}
+
+impl Engine {
+    pub fn new(policy: Policy) -> Self {
+        Self::with_chooser(policy, policy.strategy.chooser())
+    }
+
+    /// With a way to choose that isn't built in; pods may still ask for a built-in one.
+    pub fn with_chooser(policy: Policy, default: Box<dyn Chooser>) -> Self {
+        let known = Strategy::ALL.into_iter().map(|strategy| (strategy.name(), strategy.chooser()));
+        Self {
+            nodes: Nodes::default(),
+            census: Census::default(),
+            nominees: Nominees::default(),
+            pods: Slab::default(),
+            by_id: Map::default(),
+            budgets: BTreeMap::new(),
+            instances: BTreeMap::new(),
+            classes: BTreeMap::new(),
+            shared: Map::default(),
+            choosers: known.collect(),
+            default,
+            policy,
+            uses: 0,
+            told: 0,
+            turn: 0,
+        }
+    }
+
+    /// The one copy of a need: pods with equal needs must share it to share the work.
+    pub fn share(&mut self, need: Need) -> Arc<Need> {
+        if let Some((known, ())) = self.shared.get_key_value(&need) {
+            return Arc::clone(known);
+        }
+        if self.shared.len() >= 1024 && self.shared.len() >= self.pods.bound() + self.classes.len() {
+            self.shared.retain(|need, ()| Arc::strong_count(need) > 1);
+        }
+        let need = Arc::new(need);
+        self.shared.insert(Arc::clone(&need), ());
+        need
+    }
+
+    /// A node came or is described anew.
+    pub fn set_node(&mut self, name: &str, facts: NodeFacts) {
+        let id = self.nodes.learn(name);
+        if self.nodes.at(id).facts != facts {
+            self.nodes.at_mut(id).facts = facts;
+            self.nodes.touch(id, true);
+            self.told += 1;
+        }
+    }
+
+    /// What a node offers now, instead of what it offered before. An unknown node is made.
+    pub fn set_supply(&mut self, name: &str, supply: Supply) {
+        let id = self.nodes.learn(name);
+        let node = self.nodes.at_mut(id);
+        node.version += 1;
+        if node.supply != supply {
+            node.supply = supply;
+            self.nodes.touch(id, false);
+            self.told += 1;
+        }
+    }
+
+    /// What a node offers, less what was placed there since.
+    pub fn supply(&self, name: &str) -> Option<&Supply> {
+        Some(&self.nodes.at(self.nodes.find(name)?).supply)
+    }
+
+    /// A node went. The pods on it are forgotten with it.
+    pub fn remove_node(&mut self, name: &str) {
+        let Some(id) = self.nodes.find(name) else { return };
+        for pod in self.nodes.at(id).pods.clone() {
+            self.drop_pod(pod);
+        }
+        for pod in self.nominees.all_on(id) {
+            self.nominees.remove(&pod);
+        }
+        self.nodes.forget(id);
+        self.told += 1;
+    }
+
+    /// A pod is on a node, or is there in another state. On an unknown node it doesn't count.
+    pub fn set_pod(&mut self, pod: AssignedPod) {
+        let node = self.nodes.find(&pod.node);
+        if let Some(at) = self.by_id.get(pod.id.as_str()) {
+            let known = &mut self.pods[*at];
+            let same = Arc::ptr_eq(&known.need, &pod.need) && known.terminating == pod.terminating;
+            if same && Some(known.node) == node {
+                known.started = pod.started;
+                known.preempted = pod.preempted;
+                return;
+            }
+        }
+        self.remove_pod(&pod.id);
+        let Some(node) = node else { return };
+        let AssignedPod { need, terminating, started, preempted, .. } = pod;
+        self.put(Assigned { id: pod.id.into(), need, node, terminating, started, preempted });
+        self.told += 1;
+    }
+
+    pub fn remove_pod(&mut self, id: &str) {
+        if let Some(at) = self.by_id.get(id).copied() {
+            self.drop_pod(at);
+            self.told += 1;
+        }
+    }
+
+    /// How many instances an owner wants, for constraints that divide by it.
+    pub fn set_instances(&mut self, owner: &str, instances: u32) {
+        if instances == 0 {
+            self.instances.remove(owner);
+        } else {
+            self.instances.insert(owner.to_owned(), instances);
+        }
+    }
+
+    /// The labels of a namespace; none when it is gone.
+    pub fn set_namespace(&mut self, name: &str, labels: Option<BTreeMap<String, String>>) {
+        self.census.set_namespace(name, labels);
+        self.told += 1;
+    }
+
+    /// A PodDisruptionBudget by namespace and name; none when it is gone.
+    pub fn set_budget(&mut self, id: &str, budget: Option<Budget>) {
+        match budget {
+            Some(budget) => self.budgets.insert(id.to_owned(), budget),
+            None => self.budgets.remove(id),
+        };
+    }
+
+    /// Room is kept on a node for a pod that waits; none when no more.
+    pub fn nominate(&mut self, id: &str, need: &Arc<Need>, node: Option<&str>) {
+        let node = node.and_then(|name| self.nodes.find(name));
+        if self.nominees.of(id) == node {
+            return;
+        }
+        if let Some(old) = self.nominees.remove(id) {
+            self.nodes.touch(old, false);
+        }
+        if let Some(node) = node {
+            self.nominees.add(id, need, node);
+            self.nodes.touch(node, false);
+        }
+        self.told += 1;
+    }
+
+    /// The names of all nodes, in the order in which they came.
+    pub fn node_names(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().map(|(_, node)| node.name.as_str())
+    }
+
+    pub(crate) fn put(&mut self, pod: Assigned) -> u32 {
+        let id = Arc::clone(&pod.id);
+        let node = self.nodes.at_mut(pod.node);
+        node.ports.extend(pod.need.ports.named.iter().cloned());
+        node.requested.add(&pod.need.amounts);
+        node.scored[0] += pod.need.scored[0];
+        node.scored[1] += pod.need.scored[1];
+        self.census.add(&pod.need, pod.terminating, pod.node);
+        self.nodes.touch(pod.node, false);
+        let place = pod.node;
+        let at = self.pods.insert(pod);
+        self.nodes.at_mut(place).pods.push(at);
+        self.by_id.insert(id, at);
+        at
+    }
+
+    pub(crate) fn drop_pod(&mut self, at: u32) {
+        let Some(pod) = self.pods.remove(at) else { return };
+        self.by_id.remove(&pod.id);
+        self.census.remove(&pod.need, pod.terminating, pod.node);
+        let node = self.nodes.at_mut(pod.node);
+        node.pods.retain(|other| *other != at);
+        for port in &pod.need.ports.named {
+            if let Some(at) = node.ports.iter().position(|used| used == port) {
+                node.ports.swap_remove(at);
+            }
+        }
+        subtract(&mut node.requested, &pod.need.amounts);
+        node.scored[0] -= pod.need.scored[0];
+        node.scored[1] -= pod.need.scored[1];
+        self.nodes.touch(pod.node, false);
+    }
+
+    pub(crate) fn give_back(&mut self, node: u32, taken: Taken) {
+        self.nodes.at_mut(node).give_back(taken);
+        self.nodes.touch(node, false);
+    }
+
+    /// Works with the class of a need, brought up to date.
+    pub(crate) fn with_class<T>(&mut self, need: &Arc<Need>, work: impl FnOnce(&mut Class, World<'_>) -> T) -> T {
+        self.uses += 1;
+        let key = Arc::as_ptr(need).addr();
+        let (nodes, nominees) = (&self.nodes, &self.nominees);
+        let comparisons = self.policy.comparison_tolerations;
+        let own = need.strategy.and_then(|strategy| self.choosers.get(strategy.name()));
+        let chooser = own.unwrap_or(&self.default).as_ref();
+        let known = self.classes.get_mut(&key);
+        let current = known
+            .is_some_and(|class| class.catch_up(World { nodes, census: &self.census, nominees, chooser, comparisons }));
+        if !current {
+            let new = Class::new(need, nodes, &mut self.census, (nominees, chooser, comparisons));
+            if let Some(old) = self.classes.insert(key, new) {
+                old.end(&mut self.census);
+            }
+        }
+        let world = World { nodes, census: &self.census, nominees, chooser, comparisons };
+        let class = self.classes.get_mut(&key).expect("it was made above");
+        class.used = self.uses;
+        let instances = need.owner.as_ref().and_then(|owner| self.instances.get(owner));
+        class.set_instances(instances.copied().unwrap_or(0), world);
+        let result = work(class, world);
+        if !current {
+            self.limit_classes();
+        }
+        result
+    }
+
+    /// Ends the classes used least when they are too many.
+    fn limit_classes(&mut self) {
+        let most = (REMEMBERED / self.nodes.bound().max(1)).max(FEWEST_CLASSES);
+        if self.classes.len() <= most {
+            return;
+        }
+        // A quarter at once, so that this is rare.
+        let by_use: BTreeSet<(u64, usize)> = self.classes.iter().map(|(key, class)| (class.used, *key)).collect();
+        for (_, key) in by_use.into_iter().take(most / 4 + 1) {
+            if let Some(class) = self.classes.remove(&key) {
+                class.end(&mut self.census);
+            }
+        }
+    }
+}
+
+fn subtract(from: &mut crate::Amounts, less: &crate::Amounts) {
+    from.milli_cpu -= less.milli_cpu;
+    from.memory_bytes -= less.memory_bytes;
+    for (name, amount) in &less.other {
+        if let Some(have) = from.other.get_mut(name) {
+            *have -= amount;
+            if *have == 0 {
+                from.other.remove(name);
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What a pod asks of a place, read once when the pod enters the queue, so that placing parses nothing.
+
+mod affinity;
+mod compile;
+mod ports;
+mod running;
+mod taints;
+mod terms;
+
+pub(crate) use affinity::NodeTerm;
+pub use compile::{Context, NeedError, compile};
+pub use ports::{HostPort, PortNeed, host_ports};
+pub use running::running_requests;
+pub(crate) use taints::Toleration;
+pub(crate) use terms::{Bond, BondKind, NamespaceLabels, PodSelector, Spread, Term};
+
+use std::collections::BTreeMap;
+
+use km_kube::selector::LabelRequirement;
+
+use crate::{Amounts, constraint::Constraint, strategy::Strategy};
+
+/// The requirements of a pod, and what other pods' requirements look at in it. Pods with equal needs share the work of
+/// filtering: everything that tells pods apart for placement is in here, and nothing else.
+///
+/// It is made by [`compile`] and shared by [`crate::Engine::share`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Need {
+    pub namespace: String,
+    pub labels: BTreeMap<String, String>,
+    /// Pods of the same owner are kept apart where nothing else decides. Usually the UID of the controller.
+    pub owner: Option<String>,
+    /// Higher goes first, and may take the place of lower.
+    pub priority: i32,
+    /// What it takes of an agent.
+    pub amounts: Amounts,
+    /// Reservation roles it may take from, the preferred first.
+    pub roles: Vec<String>,
+    pub ports: PortNeed,
+    /// The way to choose among fitting nodes, when the pod has its own wish.
+    pub strategy: Option<Strategy>,
+    /// Whether it has scheduling gates.
+    pub gated: bool,
+    /// Whether lower pods may be removed for it (`preemptionPolicy`).
+    pub preempts: bool,
+    pub(crate) node_name: Option<String>,
+    pub(crate) node_selector: Vec<LabelRequirement>,
+    /// Of these terms one must hold; none when there is no required node affinity.
+    pub(crate) node_terms: Option<Vec<NodeTerm>>,
+    pub(crate) preferred_nodes: Vec<(i32, NodeTerm)>,
+    pub(crate) tolerations: Vec<Toleration>,
+    pub(crate) spread: Vec<Spread>,
+    /// Required pod affinity and anti-affinity.
+    pub(crate) near: Vec<Term>,
+    pub(crate) apart: Vec<Term>,
+    /// Preferred pod affinity (weight above 0) and anti-affinity (below).
+    pub(crate) liked: Vec<(i32, Term)>,
+    pub(crate) constraints: Vec<Constraint>,
+    /// Names of the images of its containers, with a tag.
+    pub(crate) images: Vec<String>,
+    /// CPU (thousandths) and memory (bytes) as Kubernetes scores them: with a default for containers that name none.
+    pub(crate) scored: [i64; 2],
+}
+
+impl Need {
+    /// The wishes that this pod, once it runs, has about others.
+    pub(crate) fn bonds(&self) -> impl Iterator<Item = Bond> {
+        let bond = |kind: BondKind, term: &Term| Bond { kind, term: term.clone() };
+        let apart = self.apart.iter().map(move |term| bond(BondKind::Aversion, term));
+        // Kubernetes counts the required affinity of running pods as a preference of weight 1.
+        let near = self.near.iter().map(move |term| bond(BondKind::Liking(1), term));
+        apart.chain(near).chain(self.liked.iter().map(move |(weight, term)| bond(BondKind::Liking(*weight), term)))
+    }
+}

@@ -1,0 +1,121 @@
+//! Domains of nodes: those with the same value of a label or field.
+
+use crate::{constraint::Field, fit::Node, hash::Map, nodes::Nodes};
+
+/// The number of no domain: the node lacks the label.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// What makes domains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Label(String),
+    Field(Field),
+}
+
+impl Key {
+    fn of(&self, node: &Node) -> Option<String> {
+        match self {
+            Self::Label(key) => node.facts.labels.get(key).cloned(),
+            Self::Field(field) => field.of(&node.name, &node.facts).map(|value| value.as_str().to_owned()),
+        }
+    }
+}
+
+/// The domains of all nodes for some keys. Nodes that are in the same domain of every key are one cell: rules about
+/// other pods can't tell them apart.
+#[derive(Default)]
+pub(crate) struct Topology {
+    keys: Vec<Key>,
+    /// How many domains each key has.
+    sizes: Vec<usize>,
+    /// The domains of each node, key by key.
+    domains: Vec<u32>,
+    /// The cell of each node.
+    cells: Vec<u32>,
+    /// One node of each cell.
+    examples: Vec<u32>,
+    /// The cells of each domain, by key.
+    members: Vec<Vec<Vec<u32>>>,
+}
+
+impl Topology {
+    /// The number of a key; keys are to be known before [`Topology::measure`].
+    pub fn key(&mut self, key: Key) -> usize {
+        self.keys.iter().position(|known| *known == key).unwrap_or_else(|| {
+            self.keys.push(key);
+            self.keys.len() - 1
+        })
+    }
+
+    /// The label of a key; empty for other fields.
+    pub fn label(&self, key: usize) -> &str {
+        match &self.keys[key] {
+            Key::Label(label) => label,
+            Key::Field(_) => "",
+        }
+    }
+
+    /// Whether all nodes are in one cell.
+    pub fn is_flat(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Finds the domains and cells of all nodes.
+    pub fn measure(&mut self, nodes: &Nodes) {
+        let width = self.keys.len();
+        self.domains = vec![NONE; nodes.bound() * width];
+        self.cells = vec![0; nodes.bound()];
+        self.sizes = vec![0; width];
+        self.examples.clear();
+        for (at, key) in self.keys.iter().enumerate() {
+            let mut known: Map<String, u32> = Map::default();
+            for (id, node) in nodes.iter() {
+                let Some(value) = key.of(node) else { continue };
+                let next = known.len() as u32;
+                self.domains[id as usize * width + at] = *known.entry(value).or_insert(next);
+            }
+            self.sizes[at] = known.len();
+        }
+        self.members = self.sizes.iter().map(|size| vec![Vec::new(); *size]).collect();
+        let mut known: Map<&[u32], u32> = Map::default();
+        for (id, _) in nodes.iter() {
+            let domains = &self.domains[id as usize * width..][..width];
+            let next = self.examples.len() as u32;
+            let cell = *known.entry(domains).or_insert(next);
+            self.cells[id as usize] = cell;
+            if cell == next {
+                self.examples.push(id);
+                for (at, domain) in domains.iter().enumerate().filter(|(_, domain)| **domain != NONE) {
+                    self.members[at][*domain as usize].push(cell);
+                }
+            }
+        }
+    }
+
+    pub fn domain(&self, node: u32, key: usize) -> u32 {
+        let at = node as usize * self.keys.len() + key;
+        self.domains.get(at).copied().unwrap_or(NONE)
+    }
+
+    pub fn size(&self, key: usize) -> usize {
+        self.sizes[key]
+    }
+
+    pub fn cell(&self, node: u32) -> u32 {
+        self.cells.get(node as usize).copied().unwrap_or(0)
+    }
+
+    /// At least one, even without nodes.
+    pub fn cell_count(&self) -> usize {
+        self.examples.len().max(1)
+    }
+
+    /// A node of the cell; none when there are no nodes.
+    pub fn example(&self, cell: u32) -> Option<u32> {
+        self.examples.get(cell as usize).copied()
+    }
+
+    pub fn cells_of(&self, key: usize, domain: u32) -> &[u32] {
+        self.members[key].get(domain as usize).map_or(&[], Vec::as_slice)
+    }
+}

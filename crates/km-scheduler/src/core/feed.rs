@@ -1,0 +1,223 @@
+//! What placement is told: only what changed since the last round.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Pod;
+use km_kube::pod;
+use km_mesos_proto::v1;
+use km_placement::{
+    Amounts, AssignedPod, Attribute, Engine, ExecutorNeed, NodeFacts, Policy, Pool, Ports, Refusal, Share, Supply,
+};
+use km_podtask::{PodKey, memory_counted, roles, thousandths};
+
+use super::{
+    Core, Event,
+    agents::{Agent, amounts, offer_role, port_set},
+    pods::uid,
+};
+
+/// The placement engine, and what it hasn't been told yet.
+pub(super) struct Feed {
+    pub engine: Engine,
+    nodes: BTreeSet<String>,
+    pods: BTreeSet<PodKey>,
+}
+
+/// The offers behind a pool.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PoolOffers {
+    pub offers: Vec<v1::OfferId>,
+    pub resources: Vec<v1::Resource>,
+}
+
+impl Feed {
+    pub fn new(policy: Policy) -> Self {
+        Self { engine: Engine::new(policy), nodes: BTreeSet::new(), pods: BTreeSet::new() }
+    }
+
+    /// Something about this node or its offers changed.
+    pub fn node(&mut self, name: &str) {
+        if !self.nodes.contains(name) {
+            self.nodes.insert(name.to_owned());
+        }
+    }
+
+    /// Something about this pod changed.
+    pub fn pod(&mut self, key: PodKey) {
+        self.pods.insert(key);
+    }
+}
+
+impl Core {
+    /// Notes what an event may change for placement, before it is taken in.
+    pub(super) fn note_change(&mut self, event: &Event) {
+        match event {
+            Event::Offers(offers) => offers.iter().for_each(|offer| self.feed.node(&offer.hostname)),
+            Event::NodeApplied(node) => self.feed.node(node.metadata.name.as_deref().unwrap_or_default()),
+            Event::NodeDeleted(name) => self.feed.node(name),
+            Event::PodApplied(new) => {
+                let key = PodKey::of(&new.metadata);
+                if self.pods.get(&key).is_none_or(|old| seen(old) != seen(new)) {
+                    self.feed.pod(key);
+                }
+            }
+            Event::PodDeleted(old) => self.feed.pod(PodKey::of(&old.metadata)),
+            _ => {}
+        }
+    }
+
+    /// Tells the engine what changed.
+    pub(super) fn feed_engine(&mut self) {
+        let mut nodes = std::mem::take(&mut self.feed.nodes);
+        nodes.append(&mut self.agents.touched);
+        let mut pods = std::mem::take(&mut self.feed.pods);
+        pods.append(&mut self.tasks.take_changed());
+        let new: BTreeSet<String> = nodes.into_iter().filter(|name| self.feed_node(name)).collect();
+        if !new.is_empty() {
+            // Pods that were known before their node.
+            let on_new = |host: &str| new.contains(host);
+            pods.extend(self.tasks.live().filter(|task| on_new(&task.hostname)).map(|task| task.pod.clone()));
+            let bound = self.pods.iter().filter(|(_, pod)| node_name(pod).is_some_and(on_new));
+            pods.extend(bound.map(|(key, _)| key.clone()));
+        }
+        for key in pods {
+            self.feed_pod(&key);
+        }
+    }
+
+    /// Tells of a node; says whether it is new.
+    fn feed_node(&mut self, name: &str) -> bool {
+        let agent = self.agents.on_host(name);
+        let (Some(agent), Some(node)) = (agent, self.nodes.get(name)) else {
+            self.feed.engine.remove_node(name);
+            return false;
+        };
+        let facts = NodeFacts {
+            capacity: agent.capacity.clone(),
+            port_universe: Some(agent.ports.clone()),
+            attributes: agent.attributes.iter().filter_map(attribute).collect(),
+            ..NodeFacts::of(node)
+        };
+        let held = self.pool.of_agent(&agent.id).filter(|held| !held.acquired);
+        let arrival = held.map(|held| held.since).min().unwrap_or_default();
+        let own = amounts(agent.executor.as_deref().unwrap_or_default());
+        let supply = Supply {
+            pools: self
+                .pools(agent)
+                .into_iter()
+                .map(|(role, offers)| Pool { role, shares: shares(&offers.resources) })
+                .collect(),
+            executor: if agent.executor_runs { None } else { executor_need(agent) },
+            executor_use: if agent.executor_runs { own } else { Amounts::default() },
+            blocked: self.blocked(agent),
+            arrival: u64::try_from(arrival.as_micros()).unwrap_or(u64::MAX),
+        };
+        let new = self.feed.engine.supply(name).is_none();
+        self.feed.engine.set_node(name, facts);
+        self.feed.engine.set_supply(name, supply);
+        new
+    }
+
+    /// Tells of a pod: where it is, if it is anywhere. Pods of other schedulers and mirrors of static pods take their
+    /// place like any other.
+    fn feed_pod(&mut self, key: &PodKey) {
+        let id = key.to_string();
+        let known = self.pods.get(key).filter(|pod| !pod::is_terminal(pod)).cloned();
+        let task = self.tasks.of_pod(key);
+        let host = |known: &Pod| {
+            let of_task = task.filter(|task| task.pod_uid == uid(known)).map(|task| task.hostname.clone());
+            of_task.or_else(|| node_name(known).map(str::to_owned))
+        };
+        let place = known.and_then(|known| Some((host(&known)?, known)));
+        let need = place.and_then(|(node, known)| Some((self.placed_need(&known).ok()?, known, node)));
+        let Some((need, known, node)) = need else {
+            self.feed.engine.remove_pod(&id);
+            return;
+        };
+        let started = known.status.as_ref().and_then(|status| status.start_time.as_ref());
+        let started = started.map_or(i64::MAX, |time| time.0.as_second());
+        let terminating = pod::is_deleting(&known);
+        self.feed.engine.set_pod(AssignedPod { id, need, node, terminating, started, preempted: false });
+    }
+
+    fn blocked(&self, agent: &Agent) -> Option<Refusal> {
+        if agent.lost.is_some() {
+            return Some(Refusal::Unreachable);
+        }
+        if agent.other_executor {
+            return Some(Refusal::OtherExecutor);
+        }
+        // Without room for the executor nothing was chosen for it.
+        if agent.executor.is_none() {
+            return Some(Refusal::Insufficient(vec!["cpu".to_owned(), "memory".to_owned()]));
+        }
+        (!self.node_ready(agent)).then_some(Refusal::NoOffer)
+    }
+
+    /// The held offers of an agent by the role they are made to, as the engine numbers the pools.
+    pub(super) fn pools(&self, agent: &Agent) -> BTreeMap<String, PoolOffers> {
+        let mut by_role: BTreeMap<String, PoolOffers> = BTreeMap::new();
+        for held in self.pool.of_agent(&agent.id).filter(|held| !held.acquired) {
+            let pool = by_role.entry(offer_role(&held.offer)).or_default();
+            pool.offers.push(held.offer.id.clone());
+            pool.resources.extend(held.offer.resources.iter().cloned());
+        }
+        by_role
+    }
+}
+
+fn node_name(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
+}
+
+/// What placement sees of a pod that has its place.
+fn seen(pod: &Pod) -> impl PartialEq + '_ {
+    let meta = &pod.metadata;
+    let started = pod.status.as_ref().and_then(|status| status.start_time.as_ref());
+    (
+        (&meta.uid, &meta.labels, &meta.annotations, &meta.owner_references, &pod.spec),
+        (pod::is_terminal(pod), pod::is_deleting(pod), started),
+    )
+}
+
+fn attribute(from: &v1::Attribute) -> Option<(String, Attribute)> {
+    let value = if let Some(text) = &from.text {
+        Attribute::text(&text.value)
+    } else if let Some(scalar) = &from.scalar {
+        Attribute::number(scalar.value)
+    } else if let Some(ranges) = &from.ranges {
+        Attribute::ranges(ranges.range.iter().map(|range| (range.begin, range.end)))
+    } else {
+        Attribute::set(from.set.as_ref()?.item.iter().cloned())
+    };
+    Some((from.name.clone(), value))
+}
+
+/// The resources by whom they are reserved for.
+fn shares(resources: &[v1::Resource]) -> Vec<Share> {
+    let mut by_role: BTreeMap<&str, Vec<v1::Resource>> = BTreeMap::new();
+    for resource in resources {
+        by_role.entry(roles::of_resource(resource)).or_default().push(resource.clone());
+    }
+    let share = |(role, mine): (&str, Vec<v1::Resource>)| Share {
+        role: role.to_owned(),
+        free: amounts(&mine),
+        ports: Ports::Only(port_set(&mine)),
+    };
+    by_role.into_iter().map(share).collect()
+}
+
+fn executor_need(agent: &Agent) -> Option<ExecutorNeed> {
+    let resources = agent.executor.as_ref()?;
+    let allocation = resources.first().and_then(|first| first.allocation_info.as_ref());
+    let pool_role = allocation.and_then(|allocation| allocation.role.clone());
+    let shares = resources.iter().map(|one| {
+        let amount = one.scalar.as_ref().map_or(0, |scalar| thousandths(scalar.value));
+        let amounts = match one.name.as_str() {
+            "cpus" => Amounts { milli_cpu: amount, ..Amounts::default() },
+            _ => Amounts { memory_bytes: memory_counted(amount), ..Amounts::default() },
+        };
+        (roles::of_resource(one).to_owned(), amounts)
+    });
+    Some(ExecutorNeed { pool_role: pool_role.unwrap_or_else(|| roles::ANY.to_owned()), shares: shares.collect() })
+}
