@@ -84,8 +84,9 @@ pub struct Flags {
     /// What of a pod is taken from offers: `requests`, as Kubernetes does, or `limits`, as the first k8sm did.
     #[arg(long, default_value = "requests", value_parser = ["requests", "limits"])]
     pub pod_accounting: String,
-    /// Which agents are preferred: `pack` (the fullest) or `spread` (the emptiest).
-    #[arg(long, default_value = "pack", value_parser = ["pack", "spread"])]
+    /// Which agents are preferred: `pack` (the fullest), `spread` (the emptiest), `fcfs` (whose offer came first) or
+    /// `kubernetes` (the scores of the stock scheduler).
+    #[arg(long, default_value = "pack", value_parser = km_placement::Strategy::NAMES)]
     pub placement: String,
     /// Whether endpoints are host ports. Then every container port gets one.
     #[arg(long, default_value_t = true, action = ArgAction::Set)]

@@ -67,7 +67,8 @@ impl Flags {
     /// The core's settings. `executor` is the prototype with its id.
     pub fn config(&self, executor: v1::ExecutorInfo) -> Config {
         let limits = self.pod_accounting == "limits";
-        let spread = self.placement == "spread";
+        // The command line takes known names only.
+        let strategy = Strategy::parse(&self.placement).unwrap_or_default();
         Config {
             framework_roles: self.mesos_framework_roles.clone(),
             default_pod_roles: self.mesos_default_pod_roles.clone(),
@@ -82,7 +83,7 @@ impl Flags {
             },
             port_strategy: if self.host_port_endpoints { PortStrategy::Wildcard } else { PortStrategy::Fixed },
             discovery: self.mesos_generate_task_discovery,
-            policy: Policy { strategy: if spread { Strategy::Spread } else { Strategy::Pack }, ..Policy::default() },
+            policy: Policy { strategy, ..Policy::default() },
             offer_ttl: self.offer_ttl,
             refuse: self.offer_refuse_duration,
             node_grace: self.node_grace_period,
