@@ -8,6 +8,9 @@ pub struct Flags {
     /// Kubeconfig file by which executor and proxy reach the API server.
     #[arg(long)]
     pub kubeconfig: PathBuf,
+    /// The same for the proxy alone, if it is to have another.
+    #[arg(long)]
+    pub proxy_kubeconfig: Option<PathBuf>,
     /// Name of the node; it is the agent's host name.
     #[arg(long)]
     pub hostname_override: String,

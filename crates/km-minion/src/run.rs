@@ -121,9 +121,10 @@ impl Specs {
             environment.push(("MESOS_EXECUTOR_CONTAINER_UUID".to_owned(), id.to_owned()));
         }
         let spec = |role, command: &str, more: &[String]| {
+            let own = flags.proxy_kubeconfig.as_ref().filter(|_| role == Role::Proxy);
             let mut arguments = vec![
                 command.to_owned(),
-                format!("--kubeconfig={}", flags.kubeconfig.display()),
+                format!("--kubeconfig={}", own.unwrap_or(&flags.kubeconfig).display()),
                 format!("--hostname-override={}", flags.hostname_override),
             ];
             arguments.extend(more.iter().cloned());
@@ -172,6 +173,7 @@ mod tests {
     fn flags() -> Flags {
         Flags {
             kubeconfig: "/kube".into(),
+            proxy_kubeconfig: None,
             hostname_override: "node".to_owned(),
             run_proxy: true,
             log_max_size: 1 << 20,

@@ -84,7 +84,7 @@ impl Core {
     pub fn new(config: Config, generation: u32) -> Self {
         let pool = Pool::new(km_offers::Settings { ttl: config.offer_ttl, linger: config.offer_linger });
         Self {
-            reconciler: Reconciler::new(config.reconcile_interval),
+            reconciler: Reconciler::new(&config),
             feed: Feed::new(config.policy),
             config,
             generation,

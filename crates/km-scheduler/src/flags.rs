@@ -2,8 +2,11 @@
 
 mod duration;
 mod election;
+mod executor;
 mod master;
+mod retired;
 mod settings;
+mod tuning;
 
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
@@ -11,7 +14,10 @@ use clap::{ArgAction, Args, Parser};
 
 use duration::parse_duration;
 pub use election::ElectionFlags;
+pub use executor::ExecutorFlags;
+pub use retired::{RETIRED, RetiredFlags};
 pub use settings::FlagsError;
+pub use tuning::Tuning;
 
 /// Runs the scheduler: a Mesos framework that launches each pod as one task.
 #[derive(Args, Clone, Debug)]
@@ -25,6 +31,18 @@ pub struct Flags {
     /// Kubeconfig file of the API server.
     #[arg(long)]
     pub kubeconfig: Option<PathBuf>,
+    /// URL of the API server, in the place of the one in the kubeconfig, or without any.
+    #[arg(long, value_delimiter = ',')]
+    pub api_servers: Vec<String>,
+    /// Serve processor profiles under /debug/pprof/.
+    #[arg(long, default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    pub profiling: bool,
+    /// Ini file whose section `[scheduler]` sets what flags of the same names set, and more.
+    #[arg(long)]
+    pub scheduler_config: Option<PathBuf>,
+    /// Cluster IP of the Service `k8sm-scheduler`; any free one when not given.
+    #[arg(long)]
+    pub service_address: Option<IpAddr>,
 
     /// Mesos masters: `host:port`, a comma-separated list, `zk://host:port,host:port/path`, or `file:///path`.
     #[arg(long, default_value = "localhost:5050")]
@@ -38,7 +56,10 @@ pub struct Flags {
     /// PEM file with the private key of that certificate.
     #[arg(long)]
     pub mesos_tls_key_file: Option<PathBuf>,
-    /// User that executors run as.
+    /// Host name of the framework in Mesos; the address of its connection when empty.
+    #[arg(long, default_value = "")]
+    pub hostname_override: String,
+    /// User that executors run as; the scheduler's own when empty.
     #[arg(long, default_value = "root")]
     pub mesos_user: String,
     /// Roles to take offers for, comma-separated.
@@ -63,10 +84,10 @@ pub struct Flags {
     #[arg(long, default_value_t = 4.611_686e9)]
     pub failover_timeout: f64,
     /// Whether executors survive a restart of their agent.
-    #[arg(long, default_value_t = true, action = ArgAction::Set)]
+    #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
     pub checkpoint: bool,
     /// Whether tasks carry discovery information.
-    #[arg(long, default_value_t = false, action = ArgAction::Set)]
+    #[arg(long, default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
     pub mesos_generate_task_discovery: bool,
 
     /// CPUs of the executor itself.
@@ -89,18 +110,22 @@ pub struct Flags {
     #[arg(long, default_value = "pack", value_parser = km_placement::Strategy::NAMES)]
     pub placement: String,
     /// Whether endpoints are host ports. Then every container port gets one.
-    #[arg(long, default_value_t = true, action = ArgAction::Set)]
+    #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
     pub host_port_endpoints: bool,
 
-    /// The km binary that agents fetch; by default the running one.
-    #[arg(long)]
-    pub km_path: Option<PathBuf>,
+    /// The km binary that agents fetch, by default the running one: a file here, a URL, or `file://PATH` where agents
+    /// have it already.
+    #[arg(long, alias = "executor-path")]
+    pub km_path: Option<String>,
     /// Where km is already installed on the agents. Then they fetch none.
     #[arg(long)]
     pub agent_km_path: Option<PathBuf>,
     /// Kubeconfig that agents fetch for executors; by default the scheduler's own.
-    #[arg(long)]
+    #[arg(long, alias = "kubelet-kubeconfig")]
     pub executor_kubeconfig: Option<PathBuf>,
+    /// URL of the API server for executors and proxies, in the place of the one in their kubeconfig.
+    #[arg(long, value_delimiter = ',')]
+    pub kubelet_api_servers: Vec<String>,
     /// Where a kubeconfig is already on the agents. Then they fetch none.
     #[arg(long)]
     pub agent_kubeconfig: Option<PathBuf>,
@@ -114,9 +139,9 @@ pub struct Flags {
     /// How long Mesos is to keep declined resources for others.
     #[arg(long, default_value = "1h", value_parser = parse_duration)]
     pub offer_refuse_duration: Duration,
-    /// How long an offer is kept that no waiting pod fits.
-    #[arg(long, default_value = "5s", value_parser = parse_duration)]
-    pub offer_ttl: Duration,
+    /// How long an offer is kept that no waiting pod fits; 5s when the configuration file says nothing either.
+    #[arg(long, value_parser = parse_duration)]
+    pub offer_ttl: Option<Duration>,
     /// How long the Node of a lost agent stays.
     #[arg(long, default_value = "60s", value_parser = parse_duration)]
     pub node_grace_period: Duration,
@@ -132,9 +157,19 @@ pub struct Flags {
     /// Whether nodes of agents with GPUs get the taint `nvidia.com/gpu=present:NoSchedule`.
     #[arg(long, default_value_t = true, action = ArgAction::Set)]
     pub taint_gpu_agents: bool,
+    /// Least time between two reconciliations; at least 15s.
+    #[arg(long, default_value = "15s", value_parser = parse_duration)]
+    pub reconcile_cooldown: Duration,
 
     #[command(flatten)]
     pub election: ElectionFlags,
+    #[command(flatten)]
+    pub executor: ExecutorFlags,
+    #[command(flatten)]
+    pub retired: RetiredFlags,
+    /// What the configuration file says: set by [`Flags::resolve`].
+    #[arg(skip)]
+    pub tuning: Tuning,
 }
 
 /// Only to read the defaults of [`Flags`] from where they are declared.

@@ -5,6 +5,7 @@ mod artifacts;
 mod driver;
 mod http;
 mod identity;
+mod kubeconfig;
 mod leader;
 mod lease;
 mod master;
@@ -14,11 +15,10 @@ mod status;
 mod term;
 mod watch;
 
-use std::{net::SocketAddr, path::Path, pin::pin, sync::Arc};
+use std::{net::SocketAddr, pin::pin, sync::Arc};
 
 use anyhow::Context;
 use km_observe::Started;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -32,9 +32,8 @@ use term::{End, Office};
 /// Starts the scheduler. Returns once its port is bound; it connects to API server and master by itself and keeps
 /// trying. After `stop` it ends without touching pods or tasks: the next scheduler takes them over.
 pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Started> {
-    flags.check()?;
-    let kubeconfig = flags.kubeconfig.clone().context("--kubeconfig is missing")?;
-    let client = kube_client(&kubeconfig).await?;
+    let flags = flags.resolve()?;
+    let client = kubeconfig::client(flags.kubeconfig.as_deref(), flags.api_servers.first()).await?;
     let masters = flags.masters()?;
     let credentials = flags.credentials()?;
     let socket = SocketAddr::new(flags.address, flags.port);
@@ -120,13 +119,4 @@ fn handover_requests() -> anyhow::Result<mpsc::Receiver<()>> {
         }
     });
     Ok(receiver)
-}
-
-async fn kube_client(path: &Path) -> anyhow::Result<kube::Client> {
-    let name = path.display();
-    let file = Kubeconfig::read_from(path).with_context(|| format!("can't read kubeconfig {name}"))?;
-    let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-        .await
-        .with_context(|| format!("kubeconfig {name} is unusable"))?;
-    kube::Client::try_from(config).with_context(|| format!("kubeconfig {name} is unusable"))
 }

@@ -74,7 +74,8 @@ fn many_pods_share_an_accept() {
 fn idle_offers_go_back_for_long_and_no_more_are_wanted() {
     let mut world = World::new(2);
     world.send(Event::Agents(world.mesos.seen()));
-    world.run(SECOND * 5);
+    // Until after the second implicit reconciliation.
+    world.run(SECOND * 20);
     let refused = world.log.iter().find_map(|action| match action {
         Action::Decline { refuse, .. } => Some(*refuse),
         _ => None,

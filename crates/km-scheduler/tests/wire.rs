@@ -103,8 +103,12 @@ async fn agents_fetch_what_the_scheduler_serves() -> anyhow::Result<()> {
     let cluster = Cluster::up().await?;
     let binary = cluster.folder.path().join("km");
     std::fs::write(&binary, "a program")?;
-    let flags =
-        km_scheduler::Flags { km_path: Some(binary), agent_km_path: None, agent_kubeconfig: None, ..cluster.flags() };
+    let flags = km_scheduler::Flags {
+        km_path: Some(binary.display().to_string()),
+        agent_km_path: None,
+        agent_kubeconfig: None,
+        ..cluster.flags()
+    };
     let stop = CancellationToken::new();
     let scheduler = km_scheduler::start(flags, stop.clone()).await?;
     let (status, text) = get(scheduler.address, "/km").await;

@@ -58,7 +58,7 @@ enum Command {
 
 /// Runs the command that `arguments` name.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(with_old_name(arguments)) {
+    let cli = match Cli::try_parse_from(with_hyphens(with_old_name(arguments))) {
         Ok(cli) => cli,
         Err(error) => {
             let asked_for = !error.use_stderr();
@@ -92,6 +92,18 @@ fn with_old_name(mut arguments: Vec<OsString>) -> Vec<OsString> {
         _ => return arguments,
     };
     arguments.insert(1, role.into());
+    arguments
+}
+
+/// Flags may be written with underscores, as Mesos and the first k8sm did: `--work_dir=/x_y` is `--work-dir=/x_y`. What
+/// stands behind a `--` alone is none of ours.
+fn with_hyphens(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    for word in arguments.iter_mut().skip(1).take_while(|word| *word != "--") {
+        let Some(flag) = word.to_str().filter(|text| text.starts_with("--")) else { continue };
+        let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
+        let name = name.replace('_', "-");
+        *word = value.map_or_else(|| name.clone(), |value| format!("{name}={value}")).into();
+    }
     arguments
 }
 
@@ -139,5 +151,25 @@ mod tests {
             words(&["/x/k8sm-executor", "executor", "--port=1"])
         );
         assert_eq!(with_old_name(words(&["/x/km", "up"])), words(&["/x/km", "up"]));
+    }
+
+    #[test]
+    fn flags_may_have_underscores() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let table = [
+            ("km mesos-agent --work_dir=/a_b", "km mesos-agent --work-dir=/a_b"),
+            ("km scheduler --mesos_master m_1:5050", "km scheduler --mesos-master m_1:5050"),
+            ("k_m up -o a_b", "k_m up -o a_b"),
+            ("km up -- --a_b", "km up -- --a_b"),
+            ("km x --minion_flag=--executor_arg=--a_b", "km x --minion-flag=--executor_arg=--a_b"),
+        ];
+        for (given, expected) in table {
+            assert_eq!(with_hyphens(words(given)), words(expected));
+        }
+        let line = words("km scheduler --kubeconfig=/k --failover_timeout=60 --framework_name=a_b");
+        let Command::Scheduler(flags) = Cli::try_parse_from(with_hyphens(line)).expect("a good line").command else {
+            panic!("another command");
+        };
+        assert_eq!((flags.failover_timeout, flags.framework_name.as_str()), (60.0, "a_b"));
     }
 }

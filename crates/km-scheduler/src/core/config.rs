@@ -48,6 +48,12 @@ pub struct Config {
     pub unknown_grace: Duration,
     /// Pause between two implicit reconciliations; zero for none.
     pub reconcile_interval: Duration,
+    /// The same between the first, which comes with the subscription, and the second.
+    pub second_implicit: Duration,
+    /// Least time between two reconciliations of everything.
+    pub reconcile_cooldown: Duration,
+    /// Longest pause between two questions for the same tasks.
+    pub explicit_backoff: Duration,
     /// How long after the first subscription nothing is launched, so that unbound launches of an earlier scheduler
     /// show up first.
     pub settle_time: Duration,
@@ -84,6 +90,9 @@ impl Default for Config {
             node_grace: Duration::from_secs(60),
             unknown_grace: Duration::from_secs(600),
             reconcile_interval: Duration::from_secs(300),
+            second_implicit: Duration::from_secs(15),
+            reconcile_cooldown: Duration::from_secs(15),
+            explicit_backoff: Duration::from_secs(120),
             settle_time: Duration::from_millis(300),
             maintenance_lead: Duration::from_secs(600),
             taint_gpu_agents: true,

@@ -103,6 +103,7 @@ impl Core {
         let ours = name.is_empty() || self.config.scheduler_names.iter().any(|known| known == name);
         let elsewhere = annotation(new, keys::CONFIG_SOURCE).is_some() || annotation(new, keys::BINDING_HOST).is_some();
         if !ours || elsewhere {
+            self.queue.remove(&key);
             return;
         }
         if pod::is_deleting(new) {

@@ -4,10 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use km_podtask::State;
 
-use super::{Action, Core};
+use super::{Action, Config, Core};
 
-/// Longest pause between two questions for the same tasks.
-const LONGEST_PAUSE: Duration = Duration::from_secs(120);
 /// A launch of which nothing is heard for so long is asked for.
 const SILENCE: Duration = Duration::from_secs(30);
 /// A launch must be so old before Mesos' not knowing it means anything: its ACCEPT may still be on the way.
@@ -16,34 +14,54 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// What is asked for, and when next.
 #[derive(Default)]
 pub(super) struct Reconciler {
+    /// Of the implicit ones: between all, and between the first and the second of a subscription.
     interval: Duration,
+    second: Duration,
+    cooldown: Duration,
+    longest_pause: Duration,
+    /// Whether the next implicit one is the first of its subscription.
+    first: bool,
     /// Tasks whose state is wanted, with the time and pause of the next question. Each question doubles the pause.
     open: BTreeMap<String, (Duration, Duration)>,
     /// Asked without a time: at once.
     fresh: Vec<String>,
     implicit: Option<Duration>,
     explicit_all: Option<Duration>,
-    pub last_round: Option<Duration>,
+    /// When all was last asked for in either way.
+    last_explicit: Option<Duration>,
+    last_implicit: Option<Duration>,
 }
 
 impl Reconciler {
-    pub fn new(interval: Duration) -> Self {
-        Self { interval, ..Self::default() }
+    pub fn new(config: &Config) -> Self {
+        Self {
+            interval: config.reconcile_interval,
+            second: config.second_implicit,
+            cooldown: config.reconcile_cooldown,
+            longest_pause: config.explicit_backoff,
+            ..Self::default()
+        }
     }
 
-    /// First all known tasks, then everything that the master knows.
+    /// First all known tasks, then everything that the master knows. At once: what was said while nobody listened is
+    /// said again only when asked for.
     pub fn subscribed(&mut self, now: Duration) {
         self.open.clear();
-        self.request_explicit(now);
-        self.request_implicit(now);
-    }
-
-    pub fn request_explicit(&mut self, now: Duration) {
+        self.first = true;
         self.explicit_all = Some(now);
+        self.implicit = Some(now);
     }
 
+    /// Soon, but not within the cool-down of the last one.
+    pub fn request_explicit(&mut self, now: Duration) {
+        let at = self.last_explicit.map_or(now, |last| now.max(last + self.cooldown));
+        self.explicit_all = Some(self.explicit_all.map_or(at, |before| before.min(at)));
+    }
+
+    /// As [`Reconciler::request_explicit`].
     pub fn request_implicit(&mut self, now: Duration) {
-        self.implicit = Some(now);
+        let at = self.last_implicit.map_or(now, |last| now.max(last + self.cooldown));
+        self.implicit = Some(self.implicit.map_or(at, |before| before.min(at)));
     }
 
     /// Wants the state of one task.
@@ -70,13 +88,14 @@ impl Core {
         let all = self.reconciler.explicit_all.is_some_and(|at| at <= now);
         if all {
             self.reconciler.explicit_all = None;
-            self.reconciler.last_round = Some(now);
+            self.reconciler.last_explicit = Some(now);
             let live: Vec<String> = self.tasks.live().map(|task| task.id.clone()).collect();
             self.reconciler.fresh.extend(live);
         }
         for id in std::mem::take(&mut self.reconciler.fresh) {
             self.reconciler.open.entry(id).or_insert((now, Duration::from_secs(1)));
         }
+        let longest = self.reconciler.longest_pause;
         let mut asked = Vec::new();
         let mut over = Vec::new();
         for (id, (next, pause)) in self.reconciler.open.iter_mut().filter(|(_, (next, _))| *next <= now) {
@@ -90,7 +109,7 @@ impl Core {
                     }
                     asked.push((id.clone(), task.agent_id.clone()));
                     *next = now + *pause;
-                    *pause = (*pause * 2).min(LONGEST_PAUSE);
+                    *pause = (*pause * 2).min(longest);
                 }
             }
         }
@@ -100,8 +119,10 @@ impl Core {
         }
         if self.reconciler.implicit.is_some_and(|at| at <= now) {
             out.push(Action::Reconcile(Vec::new()));
-            let interval = self.reconciler.interval;
-            self.reconciler.implicit = (!interval.is_zero()).then(|| now + interval);
+            let reconciler = &mut self.reconciler;
+            reconciler.last_implicit = Some(now);
+            let pause = if std::mem::take(&mut reconciler.first) { reconciler.second } else { reconciler.interval };
+            reconciler.implicit = (!reconciler.interval.is_zero()).then(|| now + pause.max(reconciler.cooldown));
             self.ask_for_the_silent(now);
         }
     }

@@ -8,7 +8,7 @@ use km_placement::{Policy, Strategy};
 use km_podtask::{PortStrategy, limits::Accounting};
 use thiserror::Error;
 
-use super::Flags;
+use super::{Flags, Tuning};
 use crate::core::Config;
 
 const MEGABYTE: f64 = 1024.0 * 1024.0;
@@ -21,12 +21,39 @@ pub struct FlagsError {
     pub reason: String,
 }
 
+/// Reconciliations come no closer than this, whatever the flag says.
+const LEAST_COOLDOWN: Duration = Duration::from_secs(15);
+
 impl Flags {
+    /// Reads the configuration file, checks everything, and warns of what has no effect.
+    ///
+    /// # Errors
+    /// Names the flag, or the file and its line. Then nothing of the file is taken over.
+    pub fn resolve(mut self) -> Result<Self, FlagsError> {
+        self.check()?;
+        if let Some(path) = &self.scheduler_config {
+            self.tuning = Tuning::load(path).map_err(|reason| FlagsError { flag: "scheduler-config", reason })?;
+        }
+        if self.reconcile_cooldown < LEAST_COOLDOWN {
+            tracing::warn!("--reconcile-cooldown is less than 15s: 15s is taken");
+            self.reconcile_cooldown = LEAST_COOLDOWN;
+        }
+        for (flag, reason) in self.retired.given() {
+            tracing::warn!(flag, reason, "this flag has no effect");
+        }
+        Ok(self)
+    }
+
     /// Checks what the command line's grammar can't.
     pub fn check(&self) -> Result<(), FlagsError> {
         let bad = |flag, reason: String| Err(FlagsError { flag, reason });
-        if self.kubeconfig.is_none() {
-            return bad("kubeconfig", "must name the API server's kubeconfig file".to_owned());
+        if self.kubeconfig.is_none() && self.api_servers.is_empty() {
+            return bad("kubeconfig", "must name the API server's kubeconfig file (or give --api-servers)".to_owned());
+        }
+        for (flag, urls) in [("api-servers", &self.api_servers), ("kubelet-api-servers", &self.kubelet_api_servers)] {
+            if let Some(url) = urls.iter().find(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
+                return bad(flag, format!("must be a URL like https://10.0.0.1:6443, not {url:?}"));
+            }
         }
         if self.framework_name.trim().is_empty() {
             return bad("framework-name", "must not be blank".to_owned());
@@ -84,15 +111,29 @@ impl Flags {
             port_strategy: if self.host_port_endpoints { PortStrategy::Wildcard } else { PortStrategy::Fixed },
             discovery: self.mesos_generate_task_discovery,
             policy: Policy { strategy, ..Policy::default() },
-            offer_ttl: self.offer_ttl,
+            offer_ttl: self.offer_ttl.unwrap_or(self.tuning.offer_ttl),
+            offer_linger: self.tuning.offer_linger_ttl,
+            backoff: (self.tuning.initial_pod_backoff, self.tuning.max_pod_backoff),
             refuse: self.offer_refuse_duration,
             node_grace: self.node_grace_period,
             unknown_grace: self.agent_reregister_grace,
             reconcile_interval: Duration::from_secs(self.reconcile_interval),
+            reconcile_cooldown: self.reconcile_cooldown,
+            second_implicit: self.tuning.initial_implicit_reconciliation_delay,
+            explicit_backoff: self.tuning.explicit_reconciliation_max_backoff,
             maintenance_lead: self.maintenance_lead,
             taint_gpu_agents: self.taint_gpu_agents,
             ..Config::default()
         }
+    }
+
+    /// The user that executors run as.
+    pub(crate) fn user(&self) -> String {
+        if !self.mesos_user.is_empty() {
+            return self.mesos_user.clone();
+        }
+        let own = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+        own.map_or_else(|| "root".to_owned(), |user| user.name)
     }
 
     /// How the framework presents itself, without its id.
@@ -107,7 +148,8 @@ impl Flags {
         ];
         let text = |text: &String| (!text.is_empty()).then(|| text.clone());
         v1::FrameworkInfo {
-            user: self.mesos_user.clone(),
+            user: self.user(),
+            hostname: text(&self.hostname_override),
             name: self.framework_name.clone(),
             failover_timeout: Some(self.failover_timeout),
             checkpoint: Some(self.checkpoint),
@@ -130,8 +172,11 @@ mod tests {
     fn wrong_flags_are_named() {
         let good = Flags { kubeconfig: Some("/k".into()), ..Flags::default() };
         assert_eq!(good.check(), Ok(()));
-        let table: [(&str, Flags); 6] = [
+        let table: [(&str, Flags); 9] = [
             ("kubeconfig", Flags::default()),
+            ("api-servers", Flags { api_servers: vec!["10.0.0.1:6443".into()], ..good.clone() }),
+            ("kubelet-api-servers", Flags { kubelet_api_servers: vec!["x".into()], ..good.clone() }),
+            ("scheduler-config", Flags { scheduler_config: Some("/does/not/exist".into()), ..good.clone() }),
             ("framework-name", Flags { framework_name: " ".into(), ..good.clone() }),
             ("mesos-default-pod-roles", Flags { mesos_default_pod_roles: vec!["x".into()], ..good.clone() }),
             ("mesos-executor-mem", Flags { mesos_executor_mem: -1.0, ..good.clone() }),
@@ -139,7 +184,38 @@ mod tests {
             ("agent-km-path", Flags { agent_km_path: Some("km".into()), ..good.clone() }),
         ];
         for (flag, flags) in table {
-            assert_eq!(flags.check().map_err(|error| error.flag), Err(flag));
+            assert_eq!(flags.resolve().map(drop).map_err(|error| error.flag), Err(flag));
+        }
+    }
+
+    #[test]
+    fn every_setting_of_the_file_is_used_and_flags_win() {
+        let seconds = Duration::from_secs;
+        let tuning = Tuning {
+            offer_ttl: seconds(1),
+            offer_linger_ttl: seconds(2),
+            initial_pod_backoff: seconds(3),
+            max_pod_backoff: seconds(4),
+            initial_implicit_reconciliation_delay: seconds(5),
+            explicit_reconciliation_max_backoff: seconds(6),
+            ..Tuning::default()
+        };
+        let flags = Flags { tuning, ..Flags::default() };
+        let config = flags.config(v1::ExecutorInfo::default());
+        assert_eq!((config.offer_ttl, config.offer_linger), (seconds(1), seconds(2)));
+        assert_eq!(config.backoff, (seconds(3), seconds(4)));
+        assert_eq!((config.second_implicit, config.explicit_backoff), (seconds(5), seconds(6)));
+        let flags = Flags { offer_ttl: Some(seconds(9)), ..flags };
+        assert_eq!(flags.config(v1::ExecutorInfo::default()).offer_ttl, seconds(9));
+    }
+
+    #[test]
+    fn reconciliations_are_kept_apart() {
+        for (given, taken) in [(1, 15), (15, 15), (60, 60)] {
+            let cooldown = Duration::from_secs(given);
+            let flags = Flags { kubeconfig: Some("/k".into()), reconcile_cooldown: cooldown, ..Flags::default() };
+            let taken = Ok(Duration::from_secs(taken));
+            assert_eq!(flags.resolve().map(|flags| flags.reconcile_cooldown), taken);
         }
     }
 

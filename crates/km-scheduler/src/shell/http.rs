@@ -13,7 +13,11 @@ use axum::{
 use km_observe::Admin;
 use tokio_util::io::ReaderStream;
 
-use super::{artifacts::Artifacts, metrics::Metrics, status::Status};
+use super::{
+    artifacts::{Artifacts, Content},
+    metrics::Metrics,
+    status::Status,
+};
 use crate::core::{Event, Request};
 
 #[derive(Clone)]
@@ -39,9 +43,9 @@ pub fn router(status: Arc<Status>, metrics: &Metrics, artifacts: &Artifacts) -> 
         .route("/debug/actions/requestImplicit", get(async |state| request(state, Request::Implicit).await))
         .route("/debug/actions/kamikaze", get(kamikaze))
         .with_state(Debug { status });
-    let files = artifacts.files.iter().fold(Router::new(), |router, (name, path)| {
-        let path = path.clone();
-        router.route(&format!("/{name}"), get(move || file(path.clone())))
+    let files = artifacts.files.iter().fold(Router::new(), |router, (name, content)| {
+        let content = content.clone();
+        router.route(&format!("/{name}"), get(move || artifact(content.clone())))
     });
     admin.router().merge(debug).merge(files)
 }
@@ -84,6 +88,13 @@ async fn kamikaze(state: State<Debug>) -> Response {
     match request(state, Request::Kamikaze).await {
         StatusCode::NO_CONTENT => "OK".into_response(),
         other => other.into_response(),
+    }
+}
+
+async fn artifact(content: Content) -> Response {
+    match content {
+        Content::File(path) => file(path).await,
+        Content::Text(text) => text.to_string().into_response(),
     }
 }
 

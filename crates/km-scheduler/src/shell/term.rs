@@ -53,7 +53,7 @@ impl Office {
         };
         // A former term's late answers must not reach this one: each has its own channel and token.
         let stop = stop.child_token();
-        let (events, inbox) = mpsc::channel(4096);
+        let (events, inbox) = mpsc::channel(self.flags.tuning.updates_backlog);
         let unix_start = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let config = Config { unix_start, ..self.flags.config(self.executor.clone()) };
         let core = Core::new(config, identity.generation());
