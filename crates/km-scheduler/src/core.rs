@@ -31,7 +31,8 @@ pub use action::{Action, EventKind, KillTarget, Timing};
 pub use config::Config;
 pub use effects::OpId;
 pub use event::{AgentSeen, ApiFailure, ApiReply, CallOutcome, Event, PodListing, Request};
-pub use view::{OfferLine, QueueLine, TaskLine};
+pub use reconcile::{Tallies, Tally};
+pub use view::{OfferLine, PodLine, QueueLine, TaskLine, Waiting};
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

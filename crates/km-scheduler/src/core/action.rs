@@ -128,6 +128,10 @@ pub enum Timing {
     QueueWait(Duration),
     /// From its launch to the executor's word that it is bound.
     BindLatency(Duration),
+    /// From its arrival in the queue to the same word.
+    Scheduling(Duration),
+    /// From the question for all known tasks until all were heard of.
+    Reconciliation(Duration),
 }
 
 /// The events that are written about pods.

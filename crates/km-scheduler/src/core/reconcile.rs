@@ -4,12 +4,27 @@ use std::{collections::BTreeMap, time::Duration};
 
 use km_podtask::State;
 
-use super::{Action, Config, Core};
+use super::{Action, Config, Core, Timing};
 
 /// A launch of which nothing is heard for so long is asked for.
 const SILENCE: Duration = Duration::from_secs(30);
 /// A launch must be so old before Mesos' not knowing it means anything: its ACCEPT may still be on the way.
 const SETTLED: Duration = Duration::from_secs(10);
+
+/// How often something was asked for, done, or needless because another request was still to be served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub requested: u64,
+    pub executed: u64,
+    pub cancelled: u64,
+}
+
+/// Reconciliations since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tallies {
+    pub explicit: Tally,
+    pub implicit: Tally,
+}
 
 /// What is asked for, and when next.
 #[derive(Default)]
@@ -30,6 +45,11 @@ pub(super) struct Reconciler {
     /// When all was last asked for in either way.
     last_explicit: Option<Duration>,
     last_implicit: Option<Duration>,
+    /// Whether the next implicit one was asked for, as opposed to being due by its interval.
+    implicit_asked: bool,
+    /// Since when an explicit one waits for Mesos' words.
+    unanswered: Option<Duration>,
+    pub tallies: Tallies,
 }
 
 impl Reconciler {
@@ -48,19 +68,31 @@ impl Reconciler {
     pub fn subscribed(&mut self, now: Duration) {
         self.open.clear();
         self.first = true;
-        self.explicit_all = Some(now);
-        self.implicit = Some(now);
+        self.want_explicit(now);
+        self.want_implicit(now);
     }
 
     /// Soon, but not within the cool-down of the last one.
     pub fn request_explicit(&mut self, now: Duration) {
         let at = self.last_explicit.map_or(now, |last| now.max(last + self.cooldown));
+        self.want_explicit(at);
+    }
+
+    fn want_explicit(&mut self, at: Duration) {
+        self.tallies.explicit.requested += 1;
+        self.tallies.explicit.cancelled += u64::from(self.explicit_all.is_some());
         self.explicit_all = Some(self.explicit_all.map_or(at, |before| before.min(at)));
     }
 
     /// As [`Reconciler::request_explicit`].
     pub fn request_implicit(&mut self, now: Duration) {
         let at = self.last_implicit.map_or(now, |last| now.max(last + self.cooldown));
+        self.want_implicit(at);
+    }
+
+    fn want_implicit(&mut self, at: Duration) {
+        self.tallies.implicit.requested += 1;
+        self.tallies.implicit.cancelled += u64::from(std::mem::replace(&mut self.implicit_asked, true));
         self.implicit = Some(self.implicit.map_or(at, |before| before.min(at)));
     }
 
@@ -89,6 +121,8 @@ impl Core {
         if all {
             self.reconciler.explicit_all = None;
             self.reconciler.last_explicit = Some(now);
+            self.reconciler.tallies.explicit.executed += 1;
+            self.reconciler.unanswered.get_or_insert(now);
             let live: Vec<String> = self.tasks.live().map(|task| task.id.clone()).collect();
             self.reconciler.fresh.extend(live);
         }
@@ -117,10 +151,18 @@ impl Core {
         if !asked.is_empty() {
             out.push(Action::Reconcile(asked));
         }
+        if self.reconciler.open.is_empty()
+            && let Some(since) = self.reconciler.unanswered.take()
+        {
+            out.push(Action::Observe(Timing::Reconciliation(now.saturating_sub(since))));
+        }
         if self.reconciler.implicit.is_some_and(|at| at <= now) {
             out.push(Action::Reconcile(Vec::new()));
             let reconciler = &mut self.reconciler;
             reconciler.last_implicit = Some(now);
+            reconciler.tallies.implicit.executed += 1;
+            let asked = std::mem::take(&mut reconciler.implicit_asked);
+            reconciler.tallies.implicit.requested += u64::from(!asked);
             let pause = if std::mem::take(&mut reconciler.first) { reconciler.second } else { reconciler.interval };
             reconciler.implicit = (!reconciler.interval.is_zero()).then(|| now + pause.max(reconciler.cooldown));
             self.ask_for_the_silent(now);

@@ -116,6 +116,7 @@ impl Core {
         out.push(Action::EmitEvent { pod, uid, kind: EventKind::Scheduled, message });
         if let (Some(launched), Some(bound)) = (task.launched, task.bound) {
             out.push(Action::Observe(Timing::BindLatency(bound.saturating_sub(launched))));
+            out.push(Action::Observe(Timing::Scheduling(bound.saturating_sub(task.created))));
         }
     }
 
