@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{PodSpec, Toleration};
 use km_mesos_proto::v1::TaskState;
-use km_scheduler::core::{Action, Event, EventKind};
-use world::{World, spec};
+use km_scheduler::core::{Action, Config, Event, EventKind};
+use world::{World, config, spec};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -92,7 +92,8 @@ fn a_pod_without_toleration_leaves_an_unreachable_agent_at_once() {
 
 #[test]
 fn a_pod_whose_deletion_nobody_confirms_leaves_once_its_agent_is_unreachable() {
-    let mut world = World::new(2);
+    // No reconciliation asks in between: Mesos would not have missed the agent yet.
+    let mut world = World::with_config(2, Config { second_implicit: SECOND * 300, ..config() });
     let pod = world.create("p", spec("1", "64Mi", None));
     world.run(SECOND * 3);
     let agent = format!("agent{}", &world.node_of(&pod).expect("it runs")[4..]);
