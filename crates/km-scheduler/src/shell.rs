@@ -10,7 +10,9 @@ mod leader;
 mod lease;
 mod master;
 mod metrics;
+mod profile;
 mod refusals;
+mod service;
 mod status;
 mod term;
 mod watch;
@@ -44,10 +46,13 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
 
     let status = Arc::new(status::Status::default());
     let metrics = metrics::Metrics::default();
-    let router = http::router(Arc::clone(&status), &metrics, &artifacts);
+    metrics::count_panics();
+    let profile = profile::Profile::default();
+    let router = http::router(&flags, Arc::clone(&status), &metrics, &profile, &artifacts);
     let executor = artifacts.executor();
     let (flags, audience) = (Arc::new(flags), watch_channel::Sender::new(None));
-    let office = Office { flags, client, masters, credentials, executor, status, metrics, audience };
+    let office =
+        Office { flags, client, masters, credentials, executor, status, metrics, profile, served: address, audience };
     let task = tokio::spawn(async move {
         let ended = stop.child_token();
         let serving = {

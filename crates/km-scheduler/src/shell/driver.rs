@@ -12,18 +12,22 @@ use super::{
     api::Api,
     master::Link,
     metrics::Metrics,
+    profile::{self, Profile},
     status::{Shown, Status},
 };
 use crate::core::{Action, Core, Event};
 
 /// Longest sleep when the core names no time.
 const SLEEP: Duration = Duration::from_secs(60);
+/// How old the lines that are made for people may be.
+const SHOWN: Duration = Duration::from_millis(200);
 
 /// The core and where its actions go.
 pub struct Driver {
     pub core: Core,
     pub status: Arc<Status>,
     pub metrics: Metrics,
+    pub profile: Profile,
     pub api: Api,
     pub link: Link,
     pub events: mpsc::Sender<Event>,
@@ -34,10 +38,16 @@ impl Driver {
     pub async fn run(mut self, mut inbox: mpsc::Receiver<Event>, stop: &CancellationToken) {
         let start = Instant::now();
         let calls = self.ordered_calls(stop.clone());
-        let mut shown_at = Duration::ZERO;
+        // When what is shown was last brought up to date, if anything happened since.
+        let (mut shown_at, mut stale) = (Duration::ZERO, false);
         loop {
             let now = start.elapsed();
-            let pause = self.core.next_wakeup(now).map_or(SLEEP, |at| at.saturating_sub(now)).min(SLEEP);
+            if stale && now >= shown_at + SHOWN {
+                (shown_at, stale) = (now, false);
+                self.show(now);
+            }
+            let longest = if stale { (shown_at + SHOWN).saturating_sub(now) } else { SLEEP };
+            let pause = self.core.next_wakeup(now).map_or(longest, |at| at.saturating_sub(now)).min(longest);
             let event = tokio::select! {
                 event = inbox.recv() => event,
                 () = tokio::time::sleep(pause) => Some(Event::Tick),
@@ -45,16 +55,17 @@ impl Driver {
             };
             let Some(event) = event else { return };
             self.metrics.count_event(&event);
+            let kind = profile::kind(&event);
             let now = start.elapsed();
-            for action in self.core.handle(now, event) {
+            let actions = self.core.handle(now, event);
+            let decided = start.elapsed();
+            for action in actions {
                 self.metrics.count_action(&action);
                 self.carry_out(action, &calls, stop);
             }
-            // Lines are made for people; once in a while is enough when much happens.
-            if inbox.is_empty() || now > shown_at + Duration::from_millis(200) {
-                shown_at = now;
-                self.show(now);
-            }
+            self.profile.add("decide", kind, decided.saturating_sub(now));
+            self.profile.add("act", kind, start.elapsed().saturating_sub(decided));
+            stale = true;
         }
     }
 
@@ -65,7 +76,10 @@ impl Driver {
             tasks: self.core.task_lines(),
             queue: self.core.queue_lines(now),
             offers: self.core.offer_lines(now),
+            pods: self.core.pod_lines(),
+            executors: self.core.executor_lines(),
         };
+        self.metrics.show(&self.core.tallies(), &self.core.waiting(now));
     }
 
     fn carry_out(&self, action: Action, calls: &mpsc::UnboundedSender<Action>, stop: &CancellationToken) {

@@ -7,7 +7,7 @@ use std::sync::{
 
 use tokio::sync::mpsc;
 
-use crate::core::{Event, OfferLine, QueueLine, TaskLine};
+use crate::core::{Event, OfferLine, PodLine, QueueLine, TaskLine};
 
 /// The state of the scheduler as others see it.
 #[derive(Default)]
@@ -25,6 +25,9 @@ pub struct Shown {
     pub tasks: Vec<TaskLine>,
     pub queue: Vec<QueueLine>,
     pub offers: Vec<OfferLine>,
+    pub pods: Vec<PodLine>,
+    /// Agents and their executors.
+    pub executors: Vec<(String, String)>,
 }
 
 /// Whether we lead, and how to speak with the core if so.

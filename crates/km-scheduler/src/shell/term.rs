@@ -1,6 +1,6 @@
 //! One term of office: everything that only the leader does, from reading the identity to the last call.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{net::SocketAddr, sync::Arc, time::SystemTime};
 
 use km_mesos_client::{Credentials, Masters};
 use km_mesos_proto::v1;
@@ -13,6 +13,8 @@ use super::{
     identity::Identity,
     master::{self, TakenOver},
     metrics::Metrics,
+    profile::Profile,
+    service,
     status::Status,
     watch::Listener,
 };
@@ -31,6 +33,9 @@ pub struct Office {
     pub executor: v1::ExecutorInfo,
     pub status: Arc<Status>,
     pub metrics: Metrics,
+    pub profile: Profile,
+    /// Where the HTTP port is bound.
+    pub served: SocketAddr,
     /// To whom the watches tell what they see.
     pub audience: watch::Sender<Option<Listener>>,
 }
@@ -59,15 +64,17 @@ impl Office {
         let core = Core::new(config, identity.generation());
         let link = master::Link::new(self.masters.clone(), self.credentials.as_ref())?;
         let api = api::Api::new(self.client.clone(), Arc::clone(&identity), events.clone(), stop.clone());
-        let (status, metrics) = (Arc::clone(&self.status), self.metrics.clone());
-        let driver = driver::Driver { core, status, metrics, api, link: link.clone(), events: events.clone() };
+        let (status, metrics, profile) = (Arc::clone(&self.status), self.metrics.clone(), self.profile.clone());
+        let driver = driver::Driver { core, status, metrics, profile, api, link: link.clone(), events: events.clone() };
         self.status.open(events.clone());
         self.audience.send_replace(Some(Listener::new(Arc::clone(&identity), events.clone())));
 
         let (framework, credentials) = (self.flags.framework(), self.credentials.clone());
         let subscribing = master::subscribe_for_ever(link, framework, credentials, identity, events, &stop);
+        let publishing = service::publish(self.client.clone(), &self.status, self.served, self.flags.service_address);
         let ended = tokio::select! {
             result = subscribing => result,
+            () = publishing => Ok(()),
             () = driver.run(inbox, &stop) => Ok(()),
             () = stop.cancelled() => Ok(()),
         };
