@@ -6,11 +6,13 @@
 
 mod action;
 mod agents;
+mod asked;
 mod config;
 mod demand;
 mod effects;
 mod event;
 mod evictions;
+mod executors;
 mod feed;
 mod invariants;
 mod lost;
@@ -18,6 +20,7 @@ mod needs;
 mod nodes;
 mod placing;
 mod pods;
+mod preempting;
 mod reconcile;
 mod recovered;
 mod status;
@@ -28,9 +31,11 @@ mod view;
 mod waiting;
 
 pub use action::{Action, EventKind, KillTarget, Timing};
+pub use asked::{AgentLine, Asked, DeclinedLine, ExplainPage, HeldLine, OffersPage};
 pub use config::Config;
 pub use effects::OpId;
 pub use event::{AgentSeen, ApiFailure, ApiReply, CallOutcome, Event, PodListing, Request};
+pub use executors::ExecutorLine;
 pub use reconcile::{Tallies, Tally};
 pub use view::{OfferLine, PodLine, QueueLine, TaskLine, Waiting};
 
@@ -63,9 +68,11 @@ pub struct Core {
     agents: Agents,
     demand: Demand,
     feed: Feed,
+    declines: asked::Declines,
     reconciler: Reconciler,
     effects: Effects,
     evictions: evictions::Evictions,
+    prototypes: executors::Prototypes,
     /// The agents that inverse offers are about.
     inverse: BTreeMap<String, String>,
     next_upkeep: Option<Duration>,
@@ -84,7 +91,9 @@ impl Core {
     /// `generation` is the number of this start of the framework, from 1.
     pub fn new(config: Config, generation: u32) -> Self {
         let pool = Pool::new(km_offers::Settings { ttl: config.offer_ttl, linger: config.offer_linger });
+        let prototypes = executors::Prototypes::new(&config.executor, &config.former_executors);
         Self {
+            prototypes,
             reconciler: Reconciler::new(&config),
             feed: Feed::new(config.policy),
             config,
@@ -98,6 +107,7 @@ impl Core {
             nodes: BTreeMap::new(),
             agents: Agents::default(),
             demand: Demand::default(),
+            declines: asked::Declines::default(),
             effects: Effects::default(),
             evictions: evictions::Evictions::default(),
             inverse: BTreeMap::new(),
@@ -116,7 +126,7 @@ impl Core {
     /// Takes one event in and says what is to be done. `now` is the time since an arbitrary start and never goes back.
     pub fn handle(&mut self, now: Duration, event: Event) -> Vec<Action> {
         let mut out = Vec::new();
-        self.note_change(&event);
+        self.note_change(now, &event);
         match event {
             Event::Subscribed { framework_id } => self.on_subscribed(now, framework_id, &mut out),
             Event::Disconnected => self.on_disconnected(now, &mut out),
@@ -133,6 +143,9 @@ impl Core {
             Event::PodDeleted(pod) => self.on_pod_deleted(now, &pod),
             Event::NodeApplied(node) => self.on_node(now, node, &mut out),
             Event::NodeDeleted(name) => self.on_node_deleted(&name, &mut out),
+            Event::Namespace { name, labels } => self.on_namespace(now, &name, labels),
+            Event::BudgetApplied(budget) => self.feed.budget(&budget, true),
+            Event::BudgetDeleted(budget) => self.feed.budget(&budget, false),
             Event::Api { op, reply } => self.on_reply(now, op, reply, &mut out),
             Event::AcceptResult { batch, outcome } => self.on_accept_result(now, batch, outcome, &mut out),
             Event::Request(request) => self.on_request(now, request, &mut out),
@@ -171,6 +184,7 @@ impl Core {
             self.repeat_kills(now, out);
             self.reconcile_due(now, out);
             self.confirm_strangers(now, out);
+            self.retire_idle(now, out);
             self.pursue_demand(now, out);
         }
         self.check_invariants();
@@ -178,6 +192,19 @@ impl Core {
 
     /// Passes an event to the pool and turns what follows into calls.
     fn offers(&mut self, now: Duration, event: km_offers::Event, out: &mut Vec<Action>) {
+        match &event {
+            km_offers::Event::Refused(ids, reason) => {
+                for held in ids.iter().filter_map(|id| self.pool.get(&id.value)) {
+                    self.declines.note(&held.offer, now, *reason, self.config.refuse);
+                }
+            }
+            km_offers::Event::Received(offers) => {
+                offers.iter().for_each(|offer| self.declines.forget(&offer.agent_id.value));
+            }
+            km_offers::Event::AgentLost(agent) => self.declines.forget(&agent.value),
+            km_offers::Event::Disconnected => self.declines.clear(),
+            _ => {}
+        }
         for action in self.pool.handle(now, event) {
             match action {
                 km_offers::Action::Decline { offers, reason } => {

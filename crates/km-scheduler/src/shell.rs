@@ -5,6 +5,7 @@ mod artifacts;
 mod driver;
 mod http;
 mod identity;
+mod inspect;
 mod kubeconfig;
 mod leader;
 mod lease;

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Taint;
 use km_mesos_proto::v1::TaskState;
 use km_podtask::PodKey;
 use km_scheduler::core::{Action, AgentSeen, Event, EventKind};
-use world::{World, config, spec};
+use world::{World, spec};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -432,23 +432,6 @@ fn attributes_become_labels_and_follow_the_agent() {
     world.run(SECOND);
     assert!(!labels(&world).contains_key("k8s.mesosphere.io/attribute-rack"));
     assert_eq!(labels(&world).get("kubernetes.io/hostname").map(String::as_str), Some("h"));
-}
-
-#[test]
-fn another_executor_on_the_agent_keeps_us_off() {
-    let mut other = config();
-    other.executor.executor_id.value = "other_k8sm-executor".into();
-    let mut world = World::with_config(1, other);
-    let pod = world.create("p", spec("1", "64Mi", None));
-    world.run(SECOND * 3);
-    assert!(world.is_running(&pod));
-    world.config = config();
-    world.restart();
-    let next = world.create("next", spec("1", "64Mi", None));
-    world.run(SECOND * 5);
-    assert!(!world.is_running(&next));
-    let said = messages(&world, EventKind::FailedScheduling);
-    assert_eq!(said, ["0/1 nodes are available: 1 node(s) ran an executor of another configuration."]);
 }
 
 #[test]

@@ -86,6 +86,13 @@ impl LocalCluster {
         self.wait_ready();
     }
 
+    /// As [`Self::start_again`], with other words on the command line.
+    #[track_caller]
+    pub fn start_again_with(&mut self, arguments: &[&str]) {
+        self.options.arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
+        self.start_again();
+    }
+
     /// Ends the cluster as Ctrl-C does and demands that it leaves nothing behind.
     #[track_caller]
     pub fn stop(&mut self) {

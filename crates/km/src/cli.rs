@@ -5,7 +5,9 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 use clap::{Parser, Subcommand};
 
 use crate::{
-    commands::{check, down, image, kubeconfig, reset, status, up, version},
+    commands::{
+        check, down, drain_executors, explain, image, kubeconfig, offers, reconcile, reset, status, tasks, up, version,
+    },
     exit::{Exit, Failed},
     role,
 };
@@ -36,6 +38,17 @@ enum Command {
     Image(image::Command),
     /// Print or merge the cluster's kubeconfig.
     Kubeconfig(kubeconfig::Flags),
+    /// Tell why a pod waits, agent by agent.
+    #[command(subcommand)]
+    Explain(explain::Command),
+    /// List the offers that the scheduler holds or declined.
+    Offers(offers::Flags),
+    /// List the Mesos tasks of pods.
+    Tasks(tasks::Flags),
+    /// Ask Mesos for the state of tasks.
+    Reconcile(reconcile::Flags),
+    /// Empty the agents that run an executor of an earlier configuration.
+    DrainExecutors(drain_executors::Flags),
     /// Print the version.
     Version(version::Flags),
     /// The Kubernetes API server.
@@ -116,6 +129,11 @@ async fn dispatch(command: Command) -> Result<ExitCode, Failed> {
         Command::Check(flags) => check::run(&flags).await?,
         Command::Image(command) => image::run(command).await?,
         Command::Kubeconfig(flags) => kubeconfig::run(&flags)?,
+        Command::Explain(command) => explain::run(command).await?,
+        Command::Offers(flags) => offers::run(flags).await?,
+        Command::Tasks(flags) => tasks::run(flags).await?,
+        Command::Reconcile(flags) => reconcile::run(flags).await?,
+        Command::DrainExecutors(flags) => drain_executors::run(flags).await?,
         Command::Version(flags) => version::run(&flags)?,
         Command::Minion(flags) => {
             let stop = role::stop_on_signal();

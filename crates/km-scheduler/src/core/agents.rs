@@ -29,10 +29,14 @@ pub(super) struct Agent {
     pub ports: PortSet,
     /// What the executor there takes or will take: the same for all its tasks.
     pub executor: Option<Vec<v1::Resource>>,
-    /// Whether our executor runs there.
+    /// The executor that tasks there are launched with: the one that runs, else the present one.
+    pub executor_id: String,
+    /// Whether it runs.
     pub executor_runs: bool,
-    /// Whether another executor of ours runs there.
+    /// Whether one of ours runs of which nothing is known: Mesos takes no tasks for it.
     pub other_executor: bool,
+    /// When it was asked to end, as its configuration is an earlier one.
+    pub retiring: Option<Duration>,
     /// Since when it is gone.
     pub lost: Option<Duration>,
     /// The same in UNIX time, and not counted anew while tasks may come back: what pods tolerate counts from then.
@@ -164,15 +168,13 @@ impl Core {
         // A drained or deactivated agent makes no offers.
         self.note_upkeep(now, id, (false, false), out);
         self.plan_window(now, id, offer.unavailability.as_ref().map(Window::new), out);
-        let ours = &self.config.executor.executor_id;
         let Some(agent) = self.agents.get_mut(id) else { return };
         agent.attributes.clone_from(&offer.attributes);
         agent.domain = domain(offer.domain.as_ref()).or(agent.domain.take());
         agent.has_gpus |= has_gpus(&offer.resources);
         agent.described = true;
-        agent.executor_runs = offer.executor_ids.contains(ours);
-        agent.other_executor = offer.executor_ids.iter().any(|id| id != ours);
         agent.ports = agent.ports.union(&port_set(&offer.resources));
+        self.note_executors(id, &offer.executor_ids);
     }
 
     /// Raises what is known of an agent's size: what it offers now and what our tasks hold.
@@ -212,10 +214,10 @@ impl Core {
         }
     }
 
-    /// The executor's resources as the agent's node remembers them, if they are of our executor.
+    /// The executor's resources as the agent's node remembers them, if they are of the same executor.
     fn noted_executor(&self, agent: &Agent) -> Option<Vec<v1::Resource>> {
         let annotations = self.nodes.get(&agent.hostname)?.metadata.annotations.as_ref()?;
-        if *annotations.get(keys::EXECUTOR_ID)? != self.config.executor.executor_id.value {
+        if *annotations.get(keys::EXECUTOR_ID)? != agent.executor_id {
             return None;
         }
         executor::decode_resources(annotations.get(keys::EXECUTOR_RESOURCES)?).ok()

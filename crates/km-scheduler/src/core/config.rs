@@ -18,6 +18,8 @@ pub struct Config {
     pub scheduler_names: Vec<String>,
     /// The executor without its resources and host name, with its id.
     pub executor: v1::ExecutorInfo,
+    /// Earlier prototypes: executors of these that still run go on.
+    pub former_executors: Vec<v1::ExecutorInfo>,
     /// What the executor itself takes.
     pub executor_milli_cpu: i64,
     pub executor_memory_bytes: i64,
@@ -72,6 +74,7 @@ impl Default for Config {
             default_pod_roles: vec!["*".to_owned()],
             scheduler_names: vec!["default-scheduler".to_owned()],
             executor: v1::ExecutorInfo::default(),
+            former_executors: Vec::new(),
             executor_milli_cpu: 250,
             executor_memory_bytes: 128 << 20,
             accounting: Accounting::Requests,

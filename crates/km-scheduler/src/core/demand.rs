@@ -32,6 +32,10 @@ impl Demand {
         self.touch(now);
     }
 
+    pub fn is_suppressed(&self) -> bool {
+        self.suppressed
+    }
+
     /// Something came that may be placed, or a place to put it.
     pub fn touch(&mut self, now: Duration) {
         self.touched.get_or_insert(now);

@@ -144,7 +144,7 @@ impl Core {
         if agent.lost.is_some() {
             return Some(Refusal::Unreachable);
         }
-        if agent.other_executor {
+        if agent.other_executor || agent.retiring.is_some() {
             return Some(Refusal::OtherExecutor);
         }
         // Without room for the executor nothing was chosen for it.

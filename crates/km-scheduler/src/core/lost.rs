@@ -59,11 +59,7 @@ impl Core {
         match executor_id {
             Some(executor_id) => {
                 tracing::warn!(agent = agent_id, executor = executor_id, "executor ended");
-                if executor_id == self.config.executor.executor_id.value
-                    && let Some(agent) = self.agents.get_mut(&agent_id)
-                {
-                    agent.executor_runs = false;
-                }
+                self.executor_ended(&agent_id, &executor_id, out);
             }
             None => {
                 self.offers(now, km_offers::Event::AgentLost(agent_id.clone().into()), out);

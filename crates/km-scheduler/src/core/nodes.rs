@@ -99,10 +99,18 @@ impl Core {
     fn annotations(&self, agent: &Agent) -> BTreeMap<String, String> {
         let mut annotations = BTreeMap::from([(keys::SLAVE_ID.to_owned(), agent.id.clone())]);
         if let Some(resources) = agent.executor.as_ref().filter(|_| !agent.other_executor) {
-            annotations.insert(keys::EXECUTOR_ID.to_owned(), self.config.executor.executor_id.value.clone());
+            annotations.insert(keys::EXECUTOR_ID.to_owned(), agent.executor_id.clone());
             annotations.insert(keys::EXECUTOR_RESOURCES.to_owned(), executor::encode_resources(resources));
         }
         annotations
+    }
+
+    /// The agent is there, and no executor speaks for the node.
+    pub(super) fn mark_node_offered(&mut self, hostname: &str, out: &mut Vec<Action>) {
+        let known = self.nodes.get(hostname).is_some_and(|node| ready_reason(node) == Some(AGENT_READY));
+        if !known {
+            self.set_ready(hostname, "True", AGENT_READY, "The Mesos agent offers resources.", out);
+        }
     }
 
     pub(super) fn mark_node_unknown(&mut self, hostname: &str, out: &mut Vec<Action>) {

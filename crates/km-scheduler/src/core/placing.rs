@@ -71,9 +71,9 @@ impl Core {
         let resources = agent.and_then(|agent| agent.executor.clone()).unwrap_or_default();
         let left = agent.and_then(|agent| self.pools(agent).into_values().nth(placement.pool)).unwrap_or_default();
         Batch {
+            executor: executor::on_agent(self.prototype_of(agent), &placement.node, resources),
             agent_id: agent.map(|agent| agent.id.clone()).unwrap_or_default(),
             hostname: placement.node.clone(),
-            executor: executor::on_agent(&self.config.executor, &placement.node, resources),
             with_executor: false,
             left,
             tasks: Vec::new(),

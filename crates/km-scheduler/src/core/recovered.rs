@@ -60,7 +60,9 @@ impl Core {
             return;
         }
         let agent = status.agent_id.as_ref().map(|agent| agent.value.clone()).unwrap_or_default();
-        if self.kills.contains_key(id) {
+        if let Some(kill) = self.kills.get_mut(id) {
+            // It lives, so the last KILL got lost: the next one needn't wait.
+            kill.next = kill.next.min(now + Duration::from_secs(1));
             return;
         }
         let key = TaskName::of_task(id).and_then(|name| self.pod_by_name.get(&name)).cloned();
@@ -136,9 +138,9 @@ impl Core {
             id: id.to_owned(),
             pod_uid: self.pods.get(&key).map(|pod| uid(pod)).unwrap_or_default(),
             pod: key,
-            agent_id,
             hostname,
-            executor_id: self.config.executor.executor_id.value.clone(),
+            executor_id: self.prototype_of(self.agents.get(&agent_id)).executor_id.value.clone(),
+            agent_id,
             offer_id: String::new(),
             resources: Vec::new(),
             ports: Vec::new(),

@@ -53,7 +53,12 @@ impl Core {
             self.on_stranger(now, status, state, ack, out);
             return;
         }
-        let state = if state == TaskState::TaskUnknown { self.believe_unknown(now) } else { state };
+        let known = self.tasks.get(id).is_some_and(|task| self.launched_here(task));
+        let state = match state {
+            TaskState::TaskUnknown if known => TaskState::TaskGone,
+            TaskState::TaskUnknown => self.believe_unknown(now),
+            state => state,
+        };
         self.apply_update(now, status, state, ack, out);
     }
 
@@ -106,6 +111,13 @@ impl Core {
     pub(super) fn believe_unknown(&self, now: Duration) -> TaskState {
         let believed = self.subscribed.is_some_and(|since| since + self.config.unknown_grace <= now);
         if believed { TaskState::TaskGone } else { TaskState::TaskUnknown }
+    }
+
+    /// Whether a launch went to the very master that we are subscribed to now, and was never heard of. That master knows
+    /// all tasks that it ever took from us since, so if it doesn't know this one, the launch was lost.
+    fn launched_here(&self, task: &Task) -> bool {
+        let since = self.subscribed.zip(task.launched).is_some_and(|(subscribed, launched)| launched >= subscribed);
+        since && task.updated.is_none() && !task.flags.bound
     }
 
     /// Update or watch, whichever is first, tells that the executor bound the pod.

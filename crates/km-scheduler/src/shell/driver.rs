@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     api::Api,
+    inspect::Question,
     master::Link,
     metrics::Metrics,
     profile::{self, Profile},
@@ -35,7 +36,12 @@ pub struct Driver {
 
 impl Driver {
     /// Runs until `stop`. Then no call leaves any more: a call on its way is given up.
-    pub async fn run(mut self, mut inbox: mpsc::Receiver<Event>, stop: &CancellationToken) {
+    pub async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<Event>,
+        mut questions: mpsc::Receiver<Question>,
+        stop: &CancellationToken,
+    ) {
         let start = Instant::now();
         let calls = self.ordered_calls(stop.clone());
         // When what is shown was last brought up to date, if anything happened since.
@@ -50,6 +56,10 @@ impl Driver {
             let pause = self.core.next_wakeup(now).map_or(longest, |at| at.saturating_sub(now)).min(longest);
             let event = tokio::select! {
                 event = inbox.recv() => event,
+                Some(question) = questions.recv() => {
+                    question.answer(&mut self.core, start.elapsed());
+                    continue;
+                }
                 () = tokio::time::sleep(pause) => Some(Event::Tick),
                 () = stop.cancelled() => None,
             };

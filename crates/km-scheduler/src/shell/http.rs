@@ -16,6 +16,7 @@ use tokio_util::io::ReaderStream;
 
 use super::{
     artifacts::{Artifacts, Content},
+    inspect,
     metrics::Metrics,
     profile::Profile,
     status::Status,
@@ -38,11 +39,12 @@ pub fn router(
         })
         .check("caches-synced", move || said(synced.is_synced(), "pods and nodes are not listed yet"))
         .note("role", move || role.role());
+    let inspecting = inspect::router(Arc::clone(&status));
     let files = artifacts.files.iter().fold(Router::new(), |router, (name, content)| {
         let content = content.clone();
         router.route(&format!("/{name}"), get(move || artifact(content.clone())))
     });
-    let router = admin.router().merge(debug::router(status, flags.tuning.http_handler_timeout)).merge(files);
+    let router = admin.router().merge(inspecting).merge(debug::router(status, flags.tuning.http_handler_timeout)).merge(files);
     if flags.profiling { router.merge(debug::profiles(profile.clone())) } else { router }
 }
 

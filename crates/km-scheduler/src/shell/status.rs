@@ -7,6 +7,7 @@ use std::sync::{
 
 use tokio::sync::mpsc;
 
+use super::inspect::Question;
 use crate::core::{Event, OfferLine, PodLine, QueueLine, TaskLine};
 
 /// The state of the scheduler as others see it.
@@ -33,7 +34,7 @@ pub struct Shown {
 /// Whether we lead, and how to speak with the core if so.
 #[derive(Default)]
 struct Post {
-    inbox: Option<mpsc::Sender<Event>>,
+    inbox: Option<(mpsc::Sender<Event>, mpsc::Sender<Question>)>,
     /// Whether we lead and who does, where there is an election.
     elected: Option<(bool, String)>,
 }
@@ -43,9 +44,9 @@ impl Status {
         whole(&self.shown)
     }
 
-    /// A term begins: its core takes events there.
-    pub fn open(&self, inbox: mpsc::Sender<Event>) {
-        whole(&self.post).inbox = Some(inbox);
+    /// A term begins: its core takes events and questions there.
+    pub fn open(&self, events: mpsc::Sender<Event>, questions: mpsc::Sender<Question>) {
+        whole(&self.post).inbox = Some((events, questions));
     }
 
     /// The term is over.
@@ -85,7 +86,16 @@ impl Status {
     pub async fn tell(&self, event: Event) -> bool {
         let inbox = whole(&self.post).inbox.clone();
         match inbox {
-            Some(inbox) => inbox.send(event).await.is_ok(),
+            Some((events, _)) => events.send(event).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// Asks the core something. False when there is none.
+    pub async fn ask(&self, question: Question) -> bool {
+        let inbox = whole(&self.post).inbox.clone();
+        match inbox {
+            Some((_, questions)) => questions.send(question).await.is_ok(),
             None => false,
         }
     }

@@ -53,29 +53,31 @@ impl Office {
     /// and the API server made of them shows itself to the next term.
     pub async fn serve(&self, stop: &CancellationToken) -> anyhow::Result<End> {
         let identity = tokio::select! {
-            identity = Identity::open(self.client.clone(), &self.flags.framework_name) => Arc::new(identity),
+            identity = Identity::open(self.client.clone(), &self.flags.framework_name, &self.executor) => Arc::new(identity),
             () = stop.cancelled() => return Ok(End::Stopped),
         };
         // A former term's late answers must not reach this one: each has its own channel and token.
         let stop = stop.child_token();
         let (events, inbox) = mpsc::channel(self.flags.tuning.updates_backlog);
         let unix_start = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let config = Config { unix_start, ..self.flags.config(self.executor.clone()) };
+        let former_executors = identity.executors().to_vec();
+        let config = Config { unix_start, former_executors, ..self.flags.config(self.executor.clone()) };
         let core = Core::new(config, identity.generation());
         let link = master::Link::new(self.masters.clone(), self.credentials.as_ref())?;
         let api = api::Api::new(self.client.clone(), Arc::clone(&identity), events.clone(), stop.clone());
         let (status, metrics, profile) = (Arc::clone(&self.status), self.metrics.clone(), self.profile.clone());
         let driver = driver::Driver { core, status, metrics, profile, api, link: link.clone(), events: events.clone() };
-        self.status.open(events.clone());
+        let (questions, asked) = mpsc::channel(16);
+        self.status.open(events.clone(), questions);
         self.audience.send_replace(Some(Listener::new(Arc::clone(&identity), events.clone())));
 
-        let (framework, credentials) = (self.flags.framework(), self.credentials.clone());
+        let (framework, credentials) = (self.flags.framework()?, self.credentials.clone());
         let subscribing = master::subscribe_for_ever(link, framework, credentials, identity, events, &stop);
         let publishing = service::publish(self.client.clone(), &self.status, self.served, self.flags.service_address);
         let ended = tokio::select! {
             result = subscribing => result,
             () = publishing => Ok(()),
-            () = driver.run(inbox, &stop) => Ok(()),
+            () = driver.run(inbox, asked, &stop) => Ok(()),
             () = stop.cancelled() => Ok(()),
         };
         stop.cancel();

@@ -25,6 +25,8 @@ pub struct Api {
     pub down: bool,
     /// Pods that a disruption budget keeps.
     pub kept: Vec<PodKey>,
+    /// So many bindings are refused before one succeeds.
+    pub refuse_bindings: u32,
     /// How long pods tolerate an unreachable node that don't say it: 300 s if none.
     pub toleration: Option<i64>,
     next_uid: u32,
@@ -121,6 +123,10 @@ impl Api {
     pub fn bind(&mut self, launched: &Pod, node: &str) -> bool {
         let key = PodKey::of(&launched.metadata);
         let Some(mut pod) = self.pods.get(&key).cloned() else { return false };
+        if self.refuse_bindings > 0 {
+            self.refuse_bindings -= 1;
+            return false;
+        }
         let same = uid_of(&pod) == uid_of(launched);
         if !same || node_of(&pod).is_some() || pod.metadata.deletion_timestamp.is_some() {
             return false;

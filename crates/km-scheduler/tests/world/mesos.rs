@@ -57,6 +57,8 @@ pub struct Mesos {
     suppressed: bool,
     /// Maintenance to come, by agent.
     pub planned: BTreeMap<String, v1::Unavailability>,
+    /// What the master says about tasks that it doesn't know, instead of what it would say.
+    pub answers: BTreeMap<String, TaskState>,
     /// Agents that are gone for good.
     gone: Vec<String>,
     next: u32,
@@ -255,7 +257,7 @@ impl Mesos {
     }
 
     /// A master's own word, without uuid.
-    fn tell(&mut self, task: &str, agent: &str, state: TaskState, reason: Option<Reason>) {
+    pub fn tell(&mut self, task: &str, agent: &str, state: TaskState, reason: Option<Reason>) {
         self.events.push_back(Event::Update(Box::new(TaskStatus {
             task_id: task.into(),
             state: state as i32,
@@ -407,6 +409,7 @@ impl Mesos {
                 let state = match all.get(task) {
                     Some((_, true, state)) => *state,
                     Some((_, false, _)) => TaskState::TaskUnreachable,
+                    None if self.answers.contains_key(task) => self.answers[task],
                     None if self.gone.contains(agent) => TaskState::TaskGoneByOperator,
                     None => match self.agents.get(agent) {
                         Some(known) if known.connected => TaskState::TaskGone,
@@ -455,6 +458,15 @@ impl Mesos {
         self.gone.push(agent_id.to_owned());
         for task in agent.tasks.keys() {
             self.tell(task, agent_id, TaskState::TaskGoneByOperator, Some(Reason::AgentRemovedByOperator));
+        }
+    }
+
+    /// An executor without tasks ends when it is asked to.
+    pub fn kamikaze(&mut self, agent_id: &str, executor_id: &str) {
+        let Some(agent) = self.agents.get_mut(agent_id).filter(|agent| agent.connected) else { return };
+        let asked = agent.executor.as_ref().is_some_and(|executor| executor.executor_id.value == executor_id);
+        if asked && !agent.tasks.values().any(FakeTask::alive) {
+            self.executor_dies(agent_id);
         }
     }
 

@@ -169,6 +169,9 @@ impl World {
                     self.check_acknowledged(&task_id, status.state());
                 }
             }
+            Action::Message { agent_id, executor_id, data } if self.connected && data == b"kamikaze" => {
+                self.mesos.kamikaze(&agent_id, &executor_id);
+            }
             Action::Reconcile(tasks) if self.connected => self.mesos.reconcile(&tasks),
             Action::CreateNode { op, node } => {
                 if up {

@@ -2,10 +2,16 @@
 
 pub mod check;
 pub mod down;
+pub mod drain_executors;
+pub mod explain;
 pub mod image;
 pub mod kubeconfig;
+pub mod offers;
+pub mod reconcile;
 pub mod reset;
+pub mod scheduler;
 pub mod status;
+pub mod tasks;
 pub mod up;
 pub mod version;
 

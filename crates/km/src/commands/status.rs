@@ -1,5 +1,7 @@
 //! `km status`: what runs on a data directory.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -43,8 +45,12 @@ pub async fn run(flags: Flags) -> Result<(), Failed> {
 
 /// A client with the administrator's rights on a local cluster.
 pub async fn client(layout: &Layout) -> Result<Client> {
-    let path = layout.kubeconfig("admin");
-    let kubeconfig = Kubeconfig::read_from(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    client_of(&layout.kubeconfig("admin")).await
+}
+
+/// A client with the rights of a kubeconfig file.
+pub async fn client_of(path: &Path) -> Result<Client> {
+    let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     Ok(Client::try_from(config)?)
 }

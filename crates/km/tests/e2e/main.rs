@@ -10,6 +10,7 @@ mod docs;
 mod failover;
 mod hello;
 mod images;
+mod inspect;
 mod kubectl;
 mod lifecycle;
 mod mesos;
