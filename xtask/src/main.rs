@@ -2,6 +2,7 @@
 
 mod bench;
 mod machine;
+mod named_tests;
 mod original_map;
 mod peers;
 mod shell;

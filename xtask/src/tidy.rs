@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{original_map, shell::root};
+use crate::{named_tests, original_map, shell::root};
 
 /// A crate may use crates of lower floors only; see ARCHITECTURE.md.
 const FLOORS: [(&str, u8); 22] = [
@@ -62,6 +62,7 @@ pub fn run() -> Result<()> {
     dependencies(&mut problems)?;
     links(&mut problems)?;
     original_map::check(&mut problems)?;
+    named_tests::check(&mut problems)?;
     for problem in &problems {
         eprintln!("tidy: {problem}");
     }

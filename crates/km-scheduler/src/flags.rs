@@ -62,12 +62,17 @@ pub struct Flags {
     /// User that executors run as; the scheduler's own when empty.
     #[arg(long, default_value = "root")]
     pub mesos_user: String,
-    /// Roles to take offers for, comma-separated.
+    /// Roles whose resources pods may use, comma-separated; `*` are unreserved ones. Offers are taken in the name of all
+    /// but `*`, or of `*` if it is alone.
     #[arg(long, default_value = "*", value_delimiter = ',')]
     pub mesos_framework_roles: Vec<String>,
     /// Roles whose resources pods without annotation may use, the preferred first.
     #[arg(long, default_value = "*", value_delimiter = ',')]
     pub mesos_default_pod_roles: Vec<String>,
+    /// What an offer must hold to be made at all, any one of these, such as `cpus:0.5;mem:128|cpus:4`. When empty the
+    /// master decides.
+    #[arg(long, default_value = "")]
+    pub mesos_min_allocatable_resources: String,
     /// Principal for the master; none when empty.
     #[arg(long, default_value = "")]
     pub mesos_authentication_principal: String,

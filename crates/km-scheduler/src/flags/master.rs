@@ -1,6 +1,16 @@
-//! What the flags say about the way to the master.
+//! What the flags say about the way to the master, and to it.
+
+use std::collections::BTreeMap;
 
 use km_mesos_client::{Credentials, MasterAddress, Masters, Tls, tls::ClientIdentity};
+
+use km_mesos_proto::{
+    resources::Quantities,
+    v1::{
+        self,
+        offer_filters::{MinAllocatableResources, ResourceQuantities},
+    },
+};
 
 use super::{Flags, FlagsError};
 
@@ -41,6 +51,28 @@ impl Flags {
             );
         }
         Ok(address)
+    }
+
+    /// What offers of each role must hold.
+    pub(super) fn offer_filters(&self) -> Result<BTreeMap<String, v1::OfferFilters>, FlagsError> {
+        let text = self.mesos_min_allocatable_resources.trim();
+        if text.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let bad = |reason: String| FlagsError { flag: "mesos-min-allocatable-resources", reason };
+        let minimum = |text: &str| {
+            let amounts = Quantities::parse(text).map_err(|error| bad(error.to_string()))?;
+            if amounts.is_empty() {
+                return Err(bad(format!("'{text}' asks for nothing, expected such as 'cpus:0.5;mem:128'")));
+            }
+            let amounts = amounts.iter();
+            let quantities =
+                amounts.map(|(name, amount)| (name.to_owned(), v1::value::Scalar { value: amount.to_f64() })).collect();
+            Ok(ResourceQuantities { quantities })
+        };
+        let quantities = text.split('|').map(minimum).collect::<Result<_, _>>()?;
+        let filters = v1::OfferFilters { min_allocatable_resources: Some(MinAllocatableResources { quantities }) };
+        Ok(self.subscribed_roles().into_iter().map(|role| (role, filters.clone())).collect())
     }
 
     /// The masters, and how they are spoken to.
@@ -115,6 +147,32 @@ mod tests {
         let error = unreadable.credentials().expect_err("there is no such file");
         assert_eq!(error.flag, "mesos-authentication-secret-file");
         assert!(plain.masters().is_ok() && plain.credentials() == Ok(None));
+    }
+
+    #[test]
+    fn offers_may_have_to_hold_something() {
+        let filters = |text: &str| {
+            let roles = vec!["a".to_owned(), "b".to_owned()];
+            let flags = Flags {
+                mesos_min_allocatable_resources: text.into(),
+                mesos_framework_roles: roles,
+                ..Flags::default()
+            };
+            flags.offer_filters()
+        };
+        assert_eq!(filters(" "), Ok(BTreeMap::new()));
+        let asked = filters("cpus:0.5;mem:128|cpus:4").expect("it is well-formed");
+        let minima: Vec<Vec<(&str, f64)>> = asked["b"]
+            .min_allocatable_resources
+            .iter()
+            .flat_map(|least| &least.quantities)
+            .map(|one| one.quantities.iter().map(|(name, amount)| (name.as_str(), amount.value)).collect())
+            .collect();
+        assert_eq!(minima, [vec![("cpus", 0.5), ("mem", 128.0)], vec![("cpus", 4.0)]]);
+        assert_eq!(asked.keys().collect::<Vec<_>>(), ["a", "b"]);
+        for text in ["cpus", "cpus:many", "cpus:1|", "cpus:0"] {
+            assert_eq!(filters(text).map_err(|error| error.flag), Err("mesos-min-allocatable-resources"), "{text}");
+        }
     }
 
     #[test]

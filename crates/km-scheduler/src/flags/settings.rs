@@ -5,7 +5,7 @@ use std::time::Duration;
 use km_kube::pod::DefaultLimits;
 use km_mesos_proto::v1::{self, framework_info::capability::Type as Capability};
 use km_placement::{Policy, Strategy};
-use km_podtask::{PortStrategy, limits::Accounting};
+use km_podtask::{PortStrategy, limits::Accounting, roles};
 use thiserror::Error;
 
 use super::{Flags, Tuning};
@@ -59,6 +59,7 @@ impl Flags {
             return bad("framework-name", "must not be blank".to_owned());
         }
         self.check_master()?;
+        self.offer_filters()?;
         if self.mesos_framework_roles.iter().any(|role| role.trim().is_empty()) {
             return bad("mesos-framework-roles", "must not hold an empty role".to_owned());
         }
@@ -136,8 +137,19 @@ impl Flags {
         own.map_or_else(|| "root".to_owned(), |user| user.name)
     }
 
+    /// The roles to subscribe in. Offers to any role hold unreserved resources, too, so `*` is left out beside others:
+    /// what is taken in its name would count for no role's quota.
+    pub(super) fn subscribed_roles(&self) -> Vec<String> {
+        let named: Vec<String> =
+            self.mesos_framework_roles.iter().filter(|role| *role != roles::ANY).cloned().collect();
+        if named.is_empty() { vec![roles::ANY.to_owned()] } else { named }
+    }
+
     /// How the framework presents itself, without its id.
-    pub fn framework(&self) -> v1::FrameworkInfo {
+    ///
+    /// # Errors
+    /// What offers must hold is malformed.
+    pub fn framework(&self) -> Result<v1::FrameworkInfo, FlagsError> {
         let capabilities = [
             Capability::MultiRole,
             Capability::PartitionAware,
@@ -147,7 +159,7 @@ impl Flags {
             Capability::GpuResources,
         ];
         let text = |text: &String| (!text.is_empty()).then(|| text.clone());
-        v1::FrameworkInfo {
+        Ok(v1::FrameworkInfo {
             user: self.user(),
             hostname: text(&self.hostname_override),
             name: self.framework_name.clone(),
@@ -158,9 +170,10 @@ impl Flags {
             capabilities: capabilities
                 .map(|capability| v1::framework_info::Capability { r#type: Some(capability as i32) })
                 .to_vec(),
-            roles: self.mesos_framework_roles.clone(),
+            roles: self.subscribed_roles(),
+            offer_filters: self.offer_filters()?,
             ..v1::FrameworkInfo::default()
-        }
+        })
     }
 }
 
@@ -221,9 +234,23 @@ mod tests {
 
     #[test]
     fn the_framework_keeps_its_tasks_for_a_very_long_time() {
-        let framework = Flags::default().framework();
+        let framework = Flags::default().framework().expect("defaults are lawful");
         assert!(framework.failover_timeout > Some(4.6e9) && framework.checkpoint == Some(true));
         assert_eq!(framework.roles, ["*"]);
         assert_eq!(framework.capabilities.len(), 5);
+    }
+
+    #[test]
+    fn unreserved_resources_are_taken_in_the_name_of_a_role_if_there_is_one() {
+        let cases: [(&[&str], &[&str]); 3] =
+            [(&["*"], &["*"]), (&["*", "prod"], &["prod"]), (&["prod", "*", "test"], &["prod", "test"])];
+        for (given, subscribed) in cases {
+            let roles = given.iter().map(|role| (*role).to_owned()).collect();
+            let flags = Flags { mesos_framework_roles: roles, ..Flags::default() };
+            assert_eq!(
+                flags.framework().map(|framework| framework.roles),
+                Ok(subscribed.iter().map(|role| (*role).to_owned()).collect())
+            );
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! The connection to the Mesos master: subscription, events, calls.
 
 use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context;
@@ -13,9 +13,9 @@ use km_mesos_client::{
 };
 use km_mesos_proto::v1::{
     self,
-    scheduler::{call as calls, event},
+    scheduler::{Call, call as calls, event},
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -27,6 +27,10 @@ use crate::{
     wire::{call, seen, translate},
 };
 
+/// The first and the longest pause before the next subscription.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(15));
+/// A subscription that held so long was a sound one: what ended it is none of the trouble before.
+const STEADY: Duration = Duration::from_secs(30);
 /// How often the operator API is asked for the agents.
 const AGENTS_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -35,7 +39,7 @@ const AGENTS_INTERVAL: Duration = Duration::from_secs(5);
 pub struct Link {
     client: SchedulerClient,
     masters: Masters,
-    session: Arc<Mutex<Option<Session>>>,
+    session: Arc<watch::Sender<Option<Session>>>,
     /// Told when a call failed: master and scheduler may disagree on the offers, so the subscription is renewed.
     broken: Arc<Notify>,
 }
@@ -50,10 +54,17 @@ impl Link {
 
     /// Sends a call in the present subscription and says what is known of its outcome.
     pub async fn send(&self, action: Action) -> CallOutcome {
-        let session = self.lock().clone();
+        let mut sessions = self.session.subscribe();
+        let session = sessions.borrow_and_update().clone();
         let (Some(session), Some(call)) = (session, call(action)) else { return CallOutcome::Refused };
         let kind = call.r#type();
-        match session.call(call).await {
+        let answer = tokio::select! {
+            answer = session.call(call) => answer,
+            // No answer to it matters any more; whether it arrives, nobody knows. A master that died would hold up
+            // the calls to the next one.
+            _ended = sessions.changed() => return CallOutcome::InDoubt,
+        };
+        match answer {
             Ok(()) => CallOutcome::Accepted,
             Err(error) => {
                 tracing::warn!(call = kind.as_str_name(), %error, "call failed");
@@ -63,11 +74,6 @@ impl Link {
                 if error.may_have_had_effect() { CallOutcome::InDoubt } else { CallOutcome::Refused }
             }
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Session>> {
-        // Nothing panics while it holds the lock, and the value is whole at any time.
-        self.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -87,15 +93,18 @@ pub async fn subscribe_for_ever(
 ) -> anyhow::Result<()> {
     let operator =
         OperatorClient::new(link.masters.clone(), Encoding::default(), credentials.as_ref(), Duration::from_secs(10))?;
-    let mut pause = Duration::from_millis(250);
+    let mut pause = PAUSES.0;
     while !stop.is_cancelled() {
         let mut framework = framework.clone();
         framework.id = identity.id().map(v1::FrameworkId::from);
-        match link.client.subscribe(framework, Vec::new()).await {
+        match link.client.subscribe(framework.clone(), Vec::new()).await {
             Ok((session, stream)) => {
-                pause = Duration::from_millis(250);
-                let end = follow(&link, session, stream, &identity, &events, &operator).await;
-                *link.lock() = None;
+                let begun = Instant::now();
+                let end = follow(&link, (session, stream), framework, &identity, &events, &operator).await;
+                if begun.elapsed() >= STEADY {
+                    pause = PAUSES.0;
+                }
+                link.session.send_replace(None);
                 events.send(Event::Disconnected).await?;
                 match end {
                     End::Removed => forget(&identity, &events).await?,
@@ -113,7 +122,7 @@ pub async fn subscribe_for_ever(
             }
         }
         tokio::time::sleep(pause + jitter(pause)).await;
-        pause = (pause * 2).min(Duration::from_secs(15));
+        pause = (pause * 2).min(PAUSES.1);
     }
     Ok(())
 }
@@ -127,8 +136,8 @@ enum End {
 
 async fn follow(
     link: &Link,
-    session: Session,
-    mut stream: EventStream,
+    (session, mut stream): (Session, EventStream),
+    framework: v1::FrameworkInfo,
     identity: &Identity,
     events: &mpsc::Sender<Event>,
     operator: &OperatorClient,
@@ -142,19 +151,39 @@ async fn follow(
     }
     // A failure of the subscription before is none of this one.
     let _stale = link.broken.notified().now_or_never();
-    *link.lock() = Some(session.clone());
+    link.session.send_replace(Some(session.clone()));
     if events.send(Event::Subscribed { framework_id: id }).await.is_err() {
         return End::Broken;
     }
     tokio::select! {
         end = pump(&mut stream, events) => end,
         () = watch_agents(operator, events) => End::Broken,
+        () = say_what_stays(&session, framework) => End::Broken,
         () = link.broken.notified() => End::Broken,
         () = session.superseded() => {
             tracing::info!(master = %session.master(), "another master leads now");
             End::Broken
         }
     }
+}
+
+/// A master takes a changed framework on subscription, but keeps, without a word, what it never changes. This makes it
+/// say so, once; then it never ends.
+async fn say_what_stays(session: &Session, framework_info: v1::FrameworkInfo) {
+    let asks = framework_info.id.is_some() && refusals::updates_frameworks(session.master_version());
+    if asks {
+        let update = calls::UpdateFramework { framework_info, ..calls::UpdateFramework::default() };
+        let kind = Some(calls::Type::UpdateFramework as i32);
+        let call = Call { r#type: kind, update_framework: Some(update), ..Call::default() };
+        match session.call(call).await {
+            Err(error) if error.status() == Some(400) => {
+                tracing::error!(%error, advice = refusals::WHAT_STAYS, "the framework isn't what the flags say");
+            }
+            Err(error) => tracing::debug!(%error, "the master can't be asked to update the framework"),
+            Ok(()) => {}
+        }
+    }
+    std::future::pending().await
 }
 
 async fn pump(stream: &mut EventStream, events: &mpsc::Sender<Event>) -> End {

@@ -10,6 +10,17 @@ pub fn is_taken_over(message: &str) -> bool {
     message.contains("failed over")
 }
 
+/// What helps when a framework's user, principal or checkpointing differs from the one that was registered first.
+pub const WHAT_STAYS: &str = "Mesos keeps --mesos-user, --checkpoint and the principal of a framework's first \
+    registration: set the flags back, or choose another --framework-name for a new framework and tear this one down, \
+    which ends its pods";
+
+/// Whether a master of that version knows the call UPDATE_FRAMEWORK and says what it doesn't change: tried with 1.11.
+pub fn updates_frameworks(version: Option<&str>) -> bool {
+    let mut numbers = version.unwrap_or_default().split('.').map_while(|number| number.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(1), Some(11))
+}
+
 /// What helps against an HTTP status of the subscription; none when waiting is all that helps.
 pub fn advice(status: Option<u16>, authenticated: bool) -> Option<&'static str> {
     match (status?, authenticated) {
@@ -36,6 +47,22 @@ mod tests {
     fn refusals_are_told_apart() {
         assert!(is_removal("Framework has been removed") && !is_removal("Framework failed over"));
         assert!(is_taken_over("Framework failed over") && !is_taken_over("Framework has been removed"));
+    }
+
+    #[test]
+    fn only_masters_that_know_the_call_are_asked() {
+        let cases = [
+            (Some("1.11.0"), true),
+            (Some("1.11"), true),
+            (Some("2.0.0-rc1"), true),
+            (Some("1.9.0"), false),
+            (Some("1"), false),
+            (Some("x"), false),
+            (None, false),
+        ];
+        for (version, knows) in cases {
+            assert_eq!(updates_frameworks(version), knows, "{version:?}");
+        }
     }
 
     #[test]

@@ -128,6 +128,7 @@ pub async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     (status, text)
 }
 
+/// A pod that asks for so much CPU.
 pub fn pod(name: &str, cpu: &str) -> Pod {
     let pod = json!({
         "metadata": { "name": name },

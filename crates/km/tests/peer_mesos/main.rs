@@ -1,20 +1,29 @@
-//! The same scenario on a real Apache Mesos 1.11: two agents of different hostnames, and our API server, controllers and
-//! scheduler as processes of their own.
+//! On a real Apache Mesos 1.11: agents of different hostnames, and our API server, controllers and scheduler as processes of
+//! their own. After each thing that happens, live tasks are the bound pods, and agents account for what they gave.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod authentication;
+mod losses;
+mod many;
+mod operator;
+mod roles;
+mod setup;
 mod stage;
+mod takeover;
+mod workload;
 
 use std::collections::BTreeSet;
 
 use km_testkit::{Kubectl, eventually};
 use serde_json::Value;
 
+use setup::Setup;
 use stage::Stage;
 
 #[test]
 fn pods_run_on_apache_mesos_and_outlive_restarts_of_agent_master_and_scheduler() {
-    let mut stage = Stage::set();
+    let mut stage = Stage::set(Setup::default());
     let kubectl = stage.kubectl.clone();
 
     kubectl.run(&format!("apply -f {}", stage::example("hello.yaml")));
