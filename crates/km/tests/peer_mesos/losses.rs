@@ -8,7 +8,9 @@ use crate::{setup::Setup, stage::Stage, workload::Workload};
 
 #[test]
 fn a_lost_agents_pods_are_adopted_and_those_of_a_drained_or_gone_one_move() {
-    let mut stage = Stage::set(Setup::default().with_agents(3).loses_agents_soon());
+    // An agent is drained once our executor has ended there, too: it doesn't wait long for further pods here.
+    let setup = Setup::default().with_scheduler_flag("--minion-flag=--executor-arg=--suicide-timeout=2s");
+    let mut stage = Stage::set(setup.with_agents(3).loses_agents_soon());
     let (kubectl, operator) = (stage.kubectl.clone(), stage.operator);
     let mut idle = Workload::of("idle", 9);
     idle.apply(&kubectl);
@@ -33,6 +35,10 @@ fn a_lost_agents_pods_are_adopted_and_those_of_a_drained_or_gone_one_move() {
     eventually("agent-1 is drained", || match operator.agents()?["agent-1"]["drain_info"]["state"].as_str() {
         Some("DRAINED") => Ok(()),
         state => Err(format!("{state:?}")),
+    });
+    eventually("agent-1's executor has ended", || match operator.executors_on("agent-1")? {
+        0 => Ok(()),
+        count => Err(format!("{count} executors")),
     });
     operator.tell_agent("REACTIVATE_AGENT", "agent-1");
     stage.agents_are_back();

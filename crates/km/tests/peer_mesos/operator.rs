@@ -76,6 +76,15 @@ impl Operator {
         ours.ok_or_else(|| "no framework".to_owned())
     }
 
+    /// How many executors of our framework an agent has.
+    pub fn executors_on(self, hostname: &str) -> Result<usize, String> {
+        let id = self.agent_id(hostname);
+        let state = self.json("/state")?;
+        let frameworks = state["frameworks"].as_array().into_iter().flatten();
+        let executors = frameworks.flat_map(|framework| framework["executors"].as_array().into_iter().flatten());
+        Ok(executors.filter(|executor| executor["slave_id"] == id.as_str()).count())
+    }
+
     /// The ids of all tasks that run or may run, with the agents they are on.
     pub fn live_tasks(self) -> Result<BTreeMap<String, Value>, String> {
         let tasks = self.json("/master/tasks?limit=10000")?;
