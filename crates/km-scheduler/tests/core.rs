@@ -182,12 +182,12 @@ fn a_taint_keeps_pods_out_until_it_is_gone() {
     let mut world = World::new(1);
     world.run(SECOND);
     let taint = Taint { key: "k".into(), effect: "NoSchedule".into(), ..Taint::default() };
-    world.api.patch_node("host1", &serde_json::json!({ "spec": { "taints": [taint] } }));
+    world.api.patch_node("host1", &serde_json::json!({ "spec": { "taints": [taint] } })).expect("the node is there");
     world.run(SECOND);
     let pod = world.create("p", spec("1", "64Mi", None));
     world.run(SECOND * 5);
     assert!(!world.is_running(&pod));
-    world.api.patch_node("host1", &serde_json::json!({ "spec": { "taints": null } }));
+    world.api.patch_node("host1", &serde_json::json!({ "spec": { "taints": null } })).expect("the node is there");
     world.run(SECOND * 2);
     assert!(world.is_running(&pod));
 }
@@ -304,8 +304,9 @@ fn pods_deleted_while_no_scheduler_listened_are_killed() {
 fn annotated_pods_that_were_never_launched_survive_a_restart() {
     let mut world = World::new(0);
     let pod = world.create("p", spec("1", "64Mi", None));
-    world.api.pods.get_mut(&pod).expect("it is there").metadata.annotations =
-        Some([("k8s.mesosphere.io/roles".to_owned(), "*".to_owned())].into());
+    world.api.edit(&pod, |pod| {
+        pod.metadata.annotations = Some([("k8s.mesosphere.io/roles".to_owned(), "*".to_owned())].into());
+    });
     world.restart();
     world.mesos.add_agent("agent1", "host1", 4000, 4096);
     world.run(SECOND * 5);
@@ -462,4 +463,25 @@ fn a_second_word_about_a_tasks_end_waits_for_what_follows_from_the_first() {
     world.run(SECOND * 5);
     assert_eq!(acknowledgements(&world), before + 1);
     assert!(!world.api.pods.contains_key(&pod));
+}
+
+/// The old pod's task was taken over from its last annotations after it had ended, and held the name of the new one.
+#[test]
+fn a_pod_that_comes_while_its_namesakes_task_has_not_ended_is_let_in_after_it() {
+    let mut world = World::new(1);
+    world.run(SECOND);
+    let key = world.create("p", spec("1", "64Mi", None));
+    world.run(SECOND * 3);
+    let old = std::sync::Arc::clone(&world.api.pods[&key]);
+    let task = km_fakeapi::task_of(&old).expect("it is bound");
+    world.mesos.kill(&mut world.api, &task, None);
+    world.run(SECOND);
+    world.disconnect();
+    world.send(Event::PodApplied(std::sync::Arc::clone(&old)));
+    world.send(Event::PodDeleted(old));
+    world.create("p", spec("1", "64Mi", None));
+    world.run(SECOND);
+    world.subscribe();
+    world.run(SECOND * 60);
+    assert!(world.is_running(&key));
 }

@@ -119,10 +119,9 @@ fn a_pod_whose_deletion_nobody_confirms_leaves_once_its_agent_is_unreachable() {
 fn a_deleted_pod_of_a_stateful_set_waits_for_proof() {
     let mut world = World::new(1);
     let pod = world.api.create("db-0", spec("1", "64Mi", None), Some("set"));
-    let stored = world.api.pods.get_mut(&pod).expect("it is there");
-    stored.metadata.owner_references.as_mut().expect("it has an owner")[0].kind = "StatefulSet".into();
-    let copy = stored.clone();
-    world.send(Event::PodApplied(copy.into()));
+    world.api.edit(&pod, |stored| {
+        stored.metadata.owner_references.as_mut().expect("it has an owner")[0].kind = "StatefulSet".into();
+    });
     world.run(SECOND * 3);
     world.mesos.partition("agent1");
     world.run(SECOND);

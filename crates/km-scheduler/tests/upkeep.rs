@@ -141,7 +141,7 @@ fn a_draining_agent_is_emptied_and_a_deactivated_one_is_only_closed() {
 fn taints_of_users_stay() {
     let (mut world, _) = two_pods();
     let own = serde_json::json!([{ "key": "own", "effect": "NoSchedule" }]);
-    world.api.patch_node("host1", &serde_json::json!({ "spec": { "taints": own } }));
+    world.api.patch_node("host1", &serde_json::json!({ "spec": { "taints": own } })).expect("the node is there");
     world.run(SECOND);
     let mut seen = world.mesos.seen();
     seen[0].deactivated = true;

@@ -7,14 +7,13 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::Pod;
+use km_fakeapi::{Api, task_of};
 use km_mesos_proto::v1::{
     self, Resource, TaskInfo, TaskState, TaskStatus,
     task_status::{Reason, Source},
 };
 use km_podtask::{PodKey, thousandths};
 use km_scheduler::core::{AgentSeen, Event};
-
-use super::api::{Api, task_of};
 
 /// How long an update waits for its acknowledgement before it is repeated.
 const REPEAT: Duration = Duration::from_secs(10);
@@ -334,12 +333,12 @@ impl Mesos {
             }
             let pod = task.pod().clone();
             if task.state == TaskState::TaskStaging {
-                if api.bind(&pod, &hostname) {
+                if api.bind(&pod, &hostname).is_ok() {
                     let source = Source::Executor;
                     self.update(&agent_id, &task_id, TaskState::TaskStarting, source, "create-binding-success");
                     self.update(&agent_id, &task_id, TaskState::TaskRunning, source, "");
                     let uid = pod.metadata.uid.unwrap_or_default();
-                    api.set_phase(&key, &uid, "Running");
+                    api.set_phase(&key, &uid, "Running").expect("it was bound just now");
                 } else {
                     let message = "create-binding-failure";
                     self.update(&agent_id, &task_id, TaskState::TaskFailed, Source::Executor, message);
@@ -370,14 +369,15 @@ impl Mesos {
         let (agent, task) = running[number % running.len()].clone();
         let pod = self.agents[&agent].tasks[&task].pod().clone();
         let uid = pod.metadata.uid.clone().unwrap_or_default();
-        api.set_phase(&PodKey::of(&pod.metadata), &uid, phase);
+        // A pod that was deleted by force has no phase.
+        let _gone = api.set_phase(&PodKey::of(&pod.metadata), &uid, phase);
         self.update(&agent, &task, state, Source::Executor, "");
     }
 
-    pub fn kill(&mut self, api: &mut Api, task_id: &str) {
+    pub fn kill(&mut self, api: &mut Api, task_id: &str, agent_id: Option<&str>) {
         let at = self.agents.iter().find(|(_, agent)| agent.tasks.contains_key(task_id));
         let Some((agent_id, agent)) = at.map(|(id, agent)| (id.clone(), agent)) else {
-            self.reconcile(&[(task_id.to_owned(), String::new())]);
+            self.reconcile(&[(task_id.to_owned(), agent_id.unwrap_or_default().to_owned())]);
             return;
         };
         let alive = agent.tasks[task_id].alive();

@@ -2,7 +2,6 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-pub mod api;
 pub mod mesos;
 
 use std::{
@@ -15,12 +14,12 @@ use k8s_openapi::{
     api::core::v1::{Container, ContainerPort, PodSpec, ResourceRequirements},
     apimachinery::pkg::api::resource::Quantity,
 };
+use km_fakeapi::{Api, What, WriteError, node_of, task_of, uid_of};
 use km_kube::pod::is_terminal;
 use km_mesos_proto::v1::{self, TaskState};
 use km_podtask::{PodKey, executor};
-use km_scheduler::core::{Action, ApiFailure, ApiReply, CallOutcome, Config, Core, Event};
+use km_scheduler::core::{Action, ApiFailure, ApiReply, CallOutcome, Config, Core, Event, PodListing};
 
-use api::{Api, node_of, task_of, uid_of};
 use mesos::Mesos;
 
 pub struct World {
@@ -35,6 +34,8 @@ pub struct World {
     /// The next ACCEPT arrives, but its answer doesn't (true), or it gets lost itself (false).
     pub in_doubt: Option<bool>,
     replies: VecDeque<Event>,
+    /// The resource version up to which the scheduler's watch has come.
+    watched: u64,
 }
 
 /// Settings of the tests: an executor that is fetched from somewhere.
@@ -89,6 +90,7 @@ impl World {
             connected: false,
             in_doubt: None,
             replies: VecDeque::new(),
+            watched: 0,
         };
         world.send(Event::CachesSynced);
         world.subscribe();
@@ -112,12 +114,12 @@ impl World {
         self.generation += 1;
         self.core = Core::new(self.config.clone(), self.generation);
         self.replies.clear();
-        self.api.changes.clear();
+        self.watched = self.api.version();
         for node in self.api.nodes.values().cloned().collect::<Vec<_>>() {
-            self.send(Event::NodeApplied(Arc::new(node)));
+            self.send(Event::NodeApplied(node));
         }
         for pod in self.api.pods.values().cloned().collect::<Vec<_>>() {
-            self.send(Event::PodApplied(Arc::new(pod)));
+            self.send(Event::PodApplied(pod));
         }
         self.send(Event::CachesSynced);
         self.subscribe();
@@ -129,6 +131,18 @@ impl World {
             self.log.push(action.clone());
             self.perform(action);
         }
+    }
+
+    /// The next event of the watch.
+    fn next_change(&mut self) -> Option<Event> {
+        let change = self.api.change_after(self.watched).expect("nothing is compacted here")?;
+        self.watched = change.version;
+        Some(match &change.what {
+            What::PodApplied(pod) => Event::PodApplied(Arc::clone(pod)),
+            What::PodDeleted(pod) => Event::PodDeleted(Arc::clone(pod)),
+            What::NodeApplied(node) => Event::NodeApplied(Arc::clone(node)),
+            What::NodeDeleted(name) => Event::NodeDeleted(name.clone()),
+        })
     }
 
     fn reply(&mut self, op: u64, reply: ApiReply) {
@@ -160,9 +174,9 @@ impl World {
             Action::Decline { offers, refuse, .. } if self.connected => self.mesos.decline(self.now, &offers, refuse),
             Action::Suppress if self.connected => self.mesos.suppress(),
             Action::Revive if self.connected => self.mesos.revive(),
-            Action::Kill { task_id, .. } if self.connected => {
+            Action::Kill { task_id, agent_id } if self.connected => {
                 self.check_kill(&task_id);
-                self.mesos.kill(&mut self.api, &task_id);
+                self.mesos.kill(&mut self.api, &task_id, agent_id.as_deref());
             }
             Action::Acknowledge { task_id, agent_id, uuid } if self.connected => {
                 if let Some(status) = self.mesos.acknowledge(&task_id, &agent_id, &uuid) {
@@ -180,34 +194,32 @@ impl World {
                 self.reply(op, ApiReply::Done);
             }
             Action::PatchNode { op, name, patch, .. } => {
-                let reply = if up { self.api.patch_node(&name, &patch) } else { ApiReply::Done };
+                let reply = if up { written(self.api.patch_node(&name, &patch)) } else { ApiReply::Done };
                 self.reply(op, reply);
             }
             Action::DeleteNode { op, name } => {
-                if up {
-                    self.api.delete_node(&name);
-                }
-                self.reply(op, ApiReply::Done);
+                let reply = if up { written(self.api.delete_node(&name)) } else { ApiReply::Done };
+                self.reply(op, reply);
             }
             Action::DeletePod { op, pod, uid } => {
                 self.check_deletion(&pod, &uid);
-                let reply = if up { self.api.remove_exactly(&pod, &uid) } else { ApiReply::Done };
+                let reply = if up { written(self.api.remove_exactly(&pod, &uid)) } else { ApiReply::Done };
                 self.reply(op, reply);
             }
             Action::EvictPod { op, pod, uid, budgets } => {
-                let reply = if up { self.api.evict(&pod, &uid, budgets) } else { ApiReply::Done };
+                let reply = if up { written(self.api.evict(&pod, &uid, budgets)) } else { ApiReply::Done };
                 self.reply(op, reply);
             }
             Action::FetchPod { op, pod, uid } => {
-                let reply = self.api.fetch(&pod, &uid);
+                let reply = ApiReply::Pod(self.api.fetch(&pod, &uid).cloned());
                 self.reply(op, reply);
             }
             Action::EndPod { op, pod, uid, phase, .. } => {
-                let reply = if up { self.api.set_phase(&pod, &uid, phase) } else { ApiReply::Done };
+                let reply = if up { written(self.api.set_phase(&pod, &uid, phase)) } else { ApiReply::Done };
                 self.reply(op, reply);
             }
             Action::ListPods { op } => {
-                let reply = self.api.list();
+                let reply = ApiReply::Pods(PodListing { uids: self.api.uids(), ours: true });
                 self.reply(op, reply);
             }
             Action::PatchPodStatus { op, .. } => self.reply(op, ApiReply::Done),
@@ -237,7 +249,10 @@ impl World {
                 && node_of(pod).is_some()
                 && pod.metadata.deletion_timestamp.is_none()
         });
-        assert!(wanted.is_none_or(is_terminal), "invariant 4: {task_id} is killed although its pod is wanted");
+        assert!(
+            wanted.is_none_or(|pod| is_terminal(pod)),
+            "invariant 4: {task_id} is killed although its pod is wanted"
+        );
     }
 
     /// Invariant 6: the end of a task is acknowledged when the API server shows it.
@@ -247,7 +262,7 @@ impl World {
             return;
         }
         let bound = self.api.pods.values().find(|pod| task_of(pod).as_deref() == Some(task_id));
-        assert!(bound.is_none_or(is_terminal), "invariant 6: the end of {task_id} isn't in the API server");
+        assert!(bound.is_none_or(|pod| is_terminal(pod)), "invariant 6: the end of {task_id} isn't in the API server");
     }
 
     /// Invariant 3: no pod runs twice.
@@ -267,7 +282,7 @@ impl World {
     pub fn deliver_one(&mut self, choice: usize) -> bool {
         for turn in 0..3 {
             let event = match (choice + turn) % 3 {
-                0 => self.api.changes.pop_front(),
+                0 => self.next_change(),
                 1 => self.replies.pop_front(),
                 _ if self.connected => self.mesos.events.pop_front(),
                 _ => None,
@@ -332,5 +347,13 @@ impl World {
     /// How many actions of the log please.
     pub fn count(&self, pleases: impl Fn(&Action) -> bool) -> usize {
         self.log.iter().filter(|action| pleases(action)).count()
+    }
+}
+
+fn written(result: Result<(), WriteError>) -> ApiReply {
+    match result {
+        Ok(()) => ApiReply::Done,
+        Err(WriteError::Gone) => ApiReply::Failed(ApiFailure::Gone),
+        Err(WriteError::Refused(why)) => ApiReply::Failed(ApiFailure::Refused(why)),
     }
 }
