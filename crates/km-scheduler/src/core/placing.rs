@@ -170,8 +170,9 @@ impl Core {
                         agent.executor_runs = false;
                     }
                     let pod = self.pods.get(&task.pod).filter(|pod| super::pods::uid(pod) == task.pod_uid).cloned();
-                    if let Some(pod) = pod {
-                        self.requeue(now, &pod, Duration::ZERO, out);
+                    match pod {
+                        Some(pod) => self.requeue(now, &pod, Duration::ZERO, out),
+                        None => self.let_successor_in(now, &task, out),
                     }
                 }
             }

@@ -93,7 +93,7 @@ impl Core {
         match ending.filter(|_| transition.before != Some(State::Finished)) {
             Some(ending) => {
                 self.kills.remove(id);
-                self.end(task, &ending, status.message.as_deref().unwrap_or_default(), ack, out);
+                self.end(now, task, &ending, (status.message.as_deref().unwrap_or_default(), ack), out);
                 self.demand.touch(now);
             }
             None => out.extend(ack.map(Ack::action)),
@@ -133,11 +133,19 @@ impl Core {
     }
 
     /// Makes the end of a task durable in the API server, and then acknowledges it.
-    fn end(&mut self, task: Task, ending: &Ending, message: &str, ack: Option<Ack>, out: &mut Vec<Action>) {
+    fn end(
+        &mut self,
+        now: Duration,
+        task: Task,
+        ending: &Ending,
+        (message, ack): (&str, Option<Ack>),
+        out: &mut Vec<Action>,
+    ) {
         let known = self.pods.get(&task.pod).filter(|pod| uid(pod) == task.pod_uid);
         let Some(known) = known else {
             // The pod's deletion was seen: there is nothing to write.
             out.extend(ack.map(Ack::action));
+            self.let_successor_in(now, &task, out);
             return;
         };
         if pod::is_terminal(known) {
@@ -155,6 +163,14 @@ impl Core {
         let acks = ack.into_iter().collect();
         let then = Then::DecideEnded { end: Box::new(end), acks };
         self.effects.start(then, out, |op| Action::FetchPod { op, pod, uid });
+    }
+
+    /// A pod of the same name that came before the old one's task had ended was not let into the queue.
+    pub(super) fn let_successor_in(&mut self, now: Duration, old: &Task, out: &mut Vec<Action>) {
+        let successor = self.pods.get(&old.pod).filter(|pod| uid(pod) != old.pod_uid).cloned();
+        if let Some(pod) = successor {
+            self.on_pod(now, pod, out);
+        }
     }
 
     fn delete_lost(&mut self, task: Task, message: &str, acks: Vec<Ack>, out: &mut Vec<Action>) {
@@ -180,6 +196,7 @@ impl Core {
         let done = |out: &mut Vec<Action>| out.extend(acks.clone().into_iter().map(Ack::action));
         let Some(current) = current.filter(|pod| uid(pod) == task.pod_uid && !pod::is_terminal(pod)) else {
             done(out);
+            self.let_successor_in(now, &task, out);
             return;
         };
         if is_bound(&current, &task.id) {
