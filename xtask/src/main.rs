@@ -6,6 +6,7 @@ mod named_tests;
 mod original_map;
 mod peers;
 mod shell;
+mod sim;
 mod test;
 mod tidy;
 
@@ -28,6 +29,8 @@ enum Command {
     Tidy,
     /// Install real peers (Apache Mesos, kubectl) below `.peers`.
     Peers,
+    /// Run simulated clusters from many seeds, and say how to repeat one that broke an invariant.
+    Sim(sim::Flags),
     /// Measure, beside a peer or a limit in the same run.
     Bench(bench::Flags),
 }
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Command::Test(flags) => test::run(&flags),
         Command::Tidy => tidy::run(),
         Command::Peers => peers::install_all(),
+        Command::Sim(flags) => sim::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
     };
     match result {

@@ -31,5 +31,6 @@ pub mod tasks;
 mod tests;
 mod volumes;
 
+pub use binding::BindFailure;
 pub use flags::{Flags, RuntimeKind};
 pub use start::start;

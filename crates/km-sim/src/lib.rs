@@ -1,37 +1,50 @@
 //! A whole cluster in virtual time, from a seed, with faults and checked invariants.
 //!
-//! The cores of the embedded Mesos master and agents and of the scheduler run as they are, wired by links that delay
-//! and break; API server and executors are simulated. For a while everything fails that can fail; then the faults end,
-//! and the cluster must come to rest in the right state.
+//! The cores of the Mesos master, its allocator and the agents, of schedulers (a leader and its stand-by), executors
+//! and pods run as they are, wired by links that delay, break and repeat. The API server, the containers and the
+//! frameworks that compete for the same agents are simulated. For a while everything fails that can fail; then the
+//! faults end, and the cluster must come to rest in the right state.
 
-mod api;
 mod check;
+mod delivery;
 mod executor;
 mod faults;
 mod mesos;
+mod queue;
+mod rival;
 mod scheduler;
 mod settings;
 mod workload;
 mod world;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 pub use check::Violation;
+pub use settings::Settings;
 
 /// What a run did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Deliveries of messages and timers.
     pub steps: u64,
     pub pods_created: u64,
     pub faults: u64,
-    /// Tasks that came to RUNNING.
+    /// Pods that came to phase Running.
     pub runs: u64,
+    /// Tasks of competing frameworks.
+    pub rival_tasks: u64,
+    /// Starts of schedulers that led.
+    pub leaders: u64,
+    /// Virtual time until everything was at rest.
+    pub rested: Duration,
+    /// What the scheduler's core cost by kind of event: how many, and the time in all. Empty without a stopwatch.
+    pub costs: BTreeMap<&'static str, (u64, Duration)>,
 }
 
-/// Runs one cluster for `duration` of virtual time with faults, and then until it is quiet. The same seed does the same.
-pub fn run(seed: u64, duration: Duration) -> Result<Report, Violation> {
-    let mut world = world::World::new(seed, duration);
-    world.run()?;
-    Ok(world.report)
+/// Runs one cluster for a while with faults, and then until it is at rest. The same seed does the same.
+///
+/// # Errors
+/// The first broken invariant, or what didn't come to rest.
+pub fn run(seed: u64, settings: &Settings) -> Result<Report, Box<Violation>> {
+    world::World::new(seed, settings.clone()).run()
 }

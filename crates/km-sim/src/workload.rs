@@ -9,23 +9,29 @@ use k8s_openapi::{
 use km_podtask::PodKey;
 use rand::Rng;
 
-use crate::world::World;
+use crate::{delivery::Delivery, world::World};
+
+/// A host port that some pods name.
+pub(crate) const NAMED_PORT: i32 = 31_050;
 
 impl World {
-    /// One random act.
+    /// One random act, and the time of the next.
     pub(crate) fn work(&mut self) {
+        let Some(pause) = self.settings.work_pause.filter(|_| self.faulty()) else { return };
+        let pause = self.around(pause);
+        self.at(pause, Delivery::Work);
         if self.api.down {
             return;
         }
         match self.rng.random_range(0..10) {
             0..=5 => self.create_pod(),
             6..=7 => self.delete_pod(),
-            8 => self.end_pod("Succeeded"),
-            _ => self.end_pod("Failed"),
+            8 => self.end_pod(0),
+            _ => self.end_pod(1),
         }
     }
 
-    fn create_pod(&mut self) {
+    pub(crate) fn create_pod(&mut self) {
         if self.api.pods.len() >= self.settings.max_pods {
             self.delete_pod();
             return;
@@ -33,47 +39,55 @@ impl World {
         self.report.pods_created += 1;
         let milli: i64 = [50, 100, 250][self.rng.random_range(0..3)];
         let owner = self.rng.random_bool(0.5).then_some("replica-set");
-        let name = format!("pod-{}", self.report.pods_created);
-        let key = self.api.create(&name, spec(milli), owner);
+        // Names of stateful pods come back.
+        let again = self.rng.random_bool(0.2);
+        let number = if again { self.rng.random_range(0..10) } else { 10 + self.report.pods_created };
+        let policy = ["Always", "Never"][self.rng.random_range(0..2)];
+        let named = self.settings.work_pause.is_some() && self.rng.random_bool(0.05);
+        let key = self.api.create(&format!("pod-{number}"), spec(milli, policy, named.then_some(NAMED_PORT)), owner);
         self.note(|| format!("user creates {key}"));
     }
 
     fn delete_pod(&mut self) {
-        let keys: Vec<PodKey> = self.api.pods.keys().cloned().collect();
-        if !keys.is_empty() {
-            let key = &keys[self.rng.random_range(0..keys.len())];
-            self.api.delete(key);
+        if self.api.pods.is_empty() {
+            return;
+        }
+        let number = self.rng.random_range(0..self.api.pods.len());
+        let key: Option<PodKey> = self.api.pods.keys().nth(number).cloned();
+        if let Some(key) = key {
+            self.api.delete(&key);
             self.note(|| format!("user deletes {key}"));
         }
     }
 
     /// The program of some running pod ends.
-    fn end_pod(&mut self, phase: &'static str) {
-        let mut running = Vec::new();
-        for (number, agent) in self.agents.iter().enumerate() {
-            for (container, executor) in &agent.executors {
-                let tasks = executor.tasks.iter().filter(|(_, task)| task.is_running());
-                running.extend(tasks.map(|(id, _)| (number, container.clone(), id.clone())));
+    fn end_pod(&mut self, code: i32) {
+        let first = self.rng.random_range(0..self.hosts.len());
+        for step in 0..self.hosts.len().min(8) {
+            let agent = (first + step) % self.hosts.len();
+            if self.program_ends(agent, code) {
+                return;
             }
-        }
-        if !running.is_empty() {
-            let (agent, container, task) = running.swap_remove(self.rng.random_range(0..running.len()));
-            self.note(|| format!("{task} ends as {phase}"));
-            self.program_ends(agent, &container, &task, phase);
         }
     }
 }
 
-fn spec(milli_cpu: i64) -> PodSpec {
+fn spec(milli_cpu: i64, restart_policy: &str, host_port: Option<i32>) -> PodSpec {
     let requests = BTreeMap::from([
         ("cpu".to_owned(), Quantity(format!("{milli_cpu}m"))),
         ("memory".to_owned(), Quantity("64Mi".to_owned())),
     ]);
     let container = Container {
         name: "main".into(),
+        image: Some("image:1".into()),
         resources: Some(ResourceRequirements { requests: Some(requests), ..ResourceRequirements::default() }),
-        ports: Some(vec![ContainerPort { container_port: 80, ..ContainerPort::default() }]),
+        ports: Some(vec![ContainerPort { container_port: 80, host_port, ..ContainerPort::default() }]),
         ..Container::default()
     };
-    PodSpec { containers: vec![container], ..PodSpec::default() }
+    PodSpec {
+        containers: vec![container],
+        restart_policy: Some(restart_policy.into()),
+        termination_grace_period_seconds: Some(5),
+        ..PodSpec::default()
+    }
 }

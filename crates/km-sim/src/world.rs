@@ -1,156 +1,68 @@
-//! The world: everything that exists, and the queue of what is going to happen.
+//! The world: everything that exists, and the loop that lets it happen.
+
+mod deliver;
+mod wires;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    any::Any,
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
     time::Duration,
 };
 
+use k8s_openapi::jiff::Timestamp;
 use km_mesos_core::{
     agent::Agent,
-    link::{AgentMessage, MasterMessage},
     master::{ConnectionId, Master, Registry},
 };
-use km_mesos_proto::v1;
-use km_scheduler::core::{Action, ApiReply, CallOutcome, Event};
+use km_pod::Moment;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-use crate::{Report, Violation, api::Api, executor::Executor, faults::Fault, scheduler::Scheduler, settings::Settings};
+use crate::{
+    Report, Settings, Violation,
+    check::{Ledger, Runs},
+    delivery::Delivery,
+    executor::Executor,
+    queue::{Queue, Sleeper},
+    rival::Rival,
+    scheduler::Scheduler,
+};
+use km_fakeapi::Api;
+use wires::Connection;
+pub(crate) use wires::Peer;
 
 /// Virtual time starts here: master and agents count from the epoch.
-const START: Duration = Duration::from_secs(1_700_000_000);
-/// How much of the past a violation shows.
-const TRACE: usize = 200;
-
-/// Something on its way.
-pub(crate) enum Delivery {
-    MasterTick,
-    AgentTick(usize),
-    SchedulerTick,
-    /// A scheduler's SUBSCRIBE arrives.
-    Subscribe {
-        life: u64,
-        connection: ConnectionId,
-    },
-    /// A scheduler's call arrives. `batch` asks for an answer.
-    Call {
-        life: u64,
-        stream: String,
-        call: Box<v1::scheduler::Call>,
-        batch: Option<u64>,
-    },
-    AcceptResult {
-        life: u64,
-        batch: u64,
-        outcome: CallOutcome,
-    },
-    ToScheduler {
-        connection: ConnectionId,
-        event: Box<v1::scheduler::Event>,
-    },
-    SchedulerClosed {
-        connection: ConnectionId,
-    },
-    /// An agent opens a link.
-    Link {
-        agent: usize,
-        life: u64,
-        link: u64,
-        connection: ConnectionId,
-        register: Box<AgentMessage>,
-    },
-    ToMaster {
-        agent: usize,
-        connection: ConnectionId,
-        message: Box<AgentMessage>,
-    },
-    ToAgent {
-        agent: usize,
-        connection: ConnectionId,
-        message: Box<MasterMessage>,
-    },
-    LinkClosed {
-        agent: usize,
-        life: u64,
-        link: u64,
-    },
-    MasterSawEnd {
-        connection: ConnectionId,
-    },
-    /// A container's process starts.
-    Started {
-        agent: usize,
-        container: String,
-    },
-    ExecutorSubscribes {
-        agent: usize,
-        container: String,
-    },
-    ToExecutor {
-        agent: usize,
-        container: String,
-        connection: u64,
-        event: Box<v1::executor::Event>,
-    },
-    ExecutorCall {
-        agent: usize,
-        container: String,
-        call: Box<v1::executor::Call>,
-    },
-    ExecutorStreamClosed {
-        agent: usize,
-        container: String,
-        connection: u64,
-    },
-    /// An executor's next step with a task: binding, or running what is bound.
-    Progress {
-        agent: usize,
-        container: String,
-        task: String,
-    },
-    /// Executors look for deletions.
-    Scan,
-    Watch {
-        epoch: u64,
-        event: Box<Event>,
-    },
-    /// The scheduler's watch lists everything anew.
-    Relist {
-        epoch: u64,
-    },
-    Operation {
-        life: u64,
-        action: Box<Action>,
-    },
-    Reply {
-        life: u64,
-        op: u64,
-        reply: Box<ApiReply>,
-    },
-    SchedulerStarts,
-    MasterStarts,
-    AgentStarts(usize),
-    ApiUp,
-    Work,
-    Fault(Fault),
-    Agents {
-        life: u64,
-    },
-}
+pub(crate) const START: Duration = Duration::from_secs(1_700_000_000);
+/// How much of the past is kept for a violation.
+const TRACE: usize = 4000;
+/// How often it is looked whether everything is at rest.
+const LOOK: Duration = Duration::from_secs(10);
+/// How long what is at rest must stay so.
+const CALM: Duration = Duration::from_secs(60);
 
 /// A simulated host.
+#[derive(Default)]
 pub(crate) struct Host {
     pub hostname: String,
     pub core: Option<Agent>,
-    /// Counts the starts of the agent's process.
-    pub life: u64,
     /// The checkpoint directory.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The open link: its number on the agent's side, and its connection on the master's.
+    /// The open link: its number on the agent's side, and its connection.
     pub link: Option<(u64, ConnectionId)>,
+    /// Since when the agent knows that it is registered.
+    pub registered_at: Option<Duration>,
+    /// When an executor of ours last ended there.
+    pub executor_ended: Option<Duration>,
     /// Until when the agent reaches no master.
     pub cut_off_until: Duration,
-    /// By container.
+    /// The host never comes back.
+    pub scrapped: bool,
+    /// Containers with our executor in it.
     pub executors: BTreeMap<String, Executor>,
+    /// Other containers.
+    pub processes: BTreeSet<String>,
+    /// Counts the watches of its executors.
+    pub watches: u64,
 }
 
 pub(crate) struct World {
@@ -160,69 +72,104 @@ pub(crate) struct World {
     pub now: Duration,
     /// When the faults end.
     faults_end: Duration,
-    queue: BTreeMap<(Duration, u64), Delivery>,
-    sequence: u64,
-    /// When the last message of each ordered channel arrives.
-    channels: BTreeMap<String, Duration>,
+    pub queue: Queue,
     pub master: Option<Master>,
     pub master_lives: u64,
     pub registry: Registry,
-    pub agents: Vec<Host>,
-    pub scheduler: Scheduler,
+    pub hosts: Vec<Host>,
+    pub host_numbers: HashMap<String, usize>,
+    pub schedulers: Vec<Scheduler>,
+    pub rivals: Vec<Rival>,
     pub api: Api,
+    /// The newest version that was sent to watchers.
+    pub published: u64,
+    pub connections: HashMap<u64, Connection>,
     pub next_connection: u64,
+    /// Executors by their stream from the agent.
+    pub streams: HashMap<u64, (usize, String)>,
+    pub offers: Ledger,
+    pub runs: Runs,
+    /// Whose timers may have changed.
+    pub stirred: Vec<Sleeper>,
     pub report: Report,
-    pub trace: VecDeque<String>,
+    trace: VecDeque<(Duration, String)>,
+    broken: Option<String>,
 }
 
 impl World {
-    pub fn new(seed: u64, duration: Duration) -> Self {
-        let settings = Settings::default();
+    pub fn new(seed: u64, settings: Settings) -> Self {
         let mut world = Self {
             seed,
             rng: StdRng::seed_from_u64(seed),
             now: START,
-            faults_end: START + duration,
-            queue: BTreeMap::new(),
-            sequence: 0,
-            channels: BTreeMap::new(),
+            faults_end: START + settings.time,
+            queue: Queue::default(),
             master: None,
             master_lives: 0,
             registry: Registry::default(),
-            agents: Vec::new(),
-            scheduler: Scheduler::default(),
+            hosts: Vec::new(),
+            host_numbers: HashMap::new(),
+            schedulers: Vec::new(),
+            rivals: Vec::new(),
             api: Api::default(),
+            published: 0,
+            connections: HashMap::new(),
             next_connection: 0,
+            streams: HashMap::new(),
+            offers: Ledger::default(),
+            runs: Runs::default(),
+            stirred: Vec::new(),
             report: Report::default(),
             trace: VecDeque::new(),
+            broken: None,
             settings,
         };
-        world.at(Duration::ZERO, Delivery::MasterStarts);
-        for number in 0..world.settings.agents {
-            world.agents.push(Host {
-                hostname: format!("host{number}"),
-                core: None,
-                life: 0,
-                files: BTreeMap::new(),
-                link: None,
-                cut_off_until: Duration::ZERO,
-                executors: BTreeMap::new(),
-            });
-            world.at(Duration::from_millis(10), Delivery::AgentStarts(number));
-        }
-        world.at(Duration::from_millis(20), Delivery::SchedulerStarts);
-        world.at(Duration::from_secs(1), Delivery::Work);
-        world.at(Duration::from_secs(1), Delivery::Scan);
-        world.plan_fault();
+        world.populate();
         world
     }
 
-    /// Lets the faults have their time, then waits for quiet.
-    pub fn run(&mut self) -> Result<(), Violation> {
+    fn populate(&mut self) {
+        self.at(Duration::ZERO, Delivery::MasterStarts);
+        for number in 0..self.settings.agents {
+            let hostname = format!("host{number}");
+            self.host_numbers.insert(hostname.clone(), number);
+            self.hosts.push(Host { hostname, ..Host::default() });
+            self.at(Duration::from_millis(10), Delivery::AgentStarts(number));
+        }
+        for number in 0..self.settings.schedulers {
+            self.schedulers.push(Scheduler::default());
+            self.at(Duration::from_millis(20), Delivery::SchedulerStarts(number));
+        }
+        self.start_rivals();
+        for _ in 0..self.settings.first_pods {
+            self.create_pod();
+        }
+        if self.settings.work_pause.is_some() {
+            self.at(Duration::from_secs(1), Delivery::Work);
+        }
+        self.plan_faults();
+    }
+
+    /// Lets the faults have their time, then waits for rest, and sees that it stays.
+    pub fn run(mut self) -> Result<Report, Box<Violation>> {
         self.run_until(self.faults_end)?;
         self.end_faults();
-        self.run_until(self.faults_end + self.settings.rest)?;
-        self.check_quiet()
+        let give_up = self.faults_end + self.settings.rest;
+        let mut calm_since = None;
+        loop {
+            self.run_until(self.now + LOOK)?;
+            match self.unrest() {
+                None if calm_since.is_some_and(|since| since + CALM <= self.now) => break,
+                None => calm_since = calm_since.or(Some(self.now)),
+                Some(_) if self.now < give_up => calm_since = None,
+                Some(what) => {
+                    self.violate(|| what);
+                    self.judge()?;
+                }
+            }
+        }
+        self.report.rested = calm_since.unwrap_or(self.now) - self.faults_end;
+        Ok(self.report)
     }
 
     pub fn elapsed(&self) -> Duration {
@@ -230,39 +177,70 @@ impl World {
     }
 
     pub fn faulty(&self) -> bool {
-        self.now < self.faults_end
+        self.now < self.faults_end && self.settings.fault_pause.is_some()
     }
 
-    fn run_until(&mut self, end: Duration) -> Result<(), Violation> {
-        while let Some(((at, _), _)) = self.queue.first_key_value().map(|(key, value)| (*key, value)) {
-            if at >= end {
-                break;
-            }
-            let Some((_, delivery)) = self.queue.pop_first() else { break };
+    /// Both clocks.
+    pub fn moment(&self) -> Moment {
+        let nanos = i128::try_from(self.now.as_nanos()).unwrap_or_default();
+        Moment { mono: self.now, wall: Timestamp::from_nanosecond(nanos).unwrap_or(Timestamp::UNIX_EPOCH) }
+    }
+
+    fn run_until(&mut self, end: Duration) -> Result<(), Box<Violation>> {
+        while let Some(at) = self.queue.next_time().filter(|at| *at < end) {
+            let Some(delivery) = self.queue.pop() else { break };
             self.now = self.now.max(at);
             self.report.steps += 1;
-            self.deliver(delivery)?;
-            self.publish();
-            self.wake_cores();
-            self.check_runs()?;
+            // A core that panics broke an invariant that it checks itself.
+            let step = catch_unwind(AssertUnwindSafe(|| {
+                self.deliver(delivery);
+                self.publish();
+                self.wake_cores();
+            }));
+            if let Err(panic) = step {
+                self.violate(|| panic_text(&*panic));
+            }
+            self.judge()?;
         }
         self.now = self.now.max(end);
         Ok(())
     }
 
-    /// Puts something into the future.
-    pub fn at(&mut self, delay: Duration, delivery: Delivery) {
-        self.sequence += 1;
-        self.queue.insert((self.now + delay, self.sequence), delivery);
+    /// Ends the run when something is broken.
+    fn judge(&mut self) -> Result<(), Box<Violation>> {
+        if let Some(broken) = self.api.broken() {
+            let broken = broken.to_owned();
+            self.violate(|| broken);
+        }
+        let Some(message) = self.broken.take() else { return Ok(()) };
+        let line = |(at, text): (Duration, String)| format!("{:>10.3} {text}", at.as_secs_f64());
+        Err(Box::new(Violation {
+            seed: self.seed,
+            agents: self.settings.agents,
+            time: self.settings.time,
+            at: self.elapsed(),
+            message,
+            trace: self.trace.drain(..).map(line).collect(),
+        }))
     }
 
-    /// Sends over a channel that keeps the order.
-    pub fn send(&mut self, channel: String, delivery: Delivery) {
-        let arrival = self.now + self.latency();
-        let last = self.channels.entry(channel).or_insert(arrival);
-        *last = arrival.max(*last);
-        let delay = *last - self.now;
-        self.at(delay, delivery);
+    /// Notes a broken invariant; the first one ends the run.
+    pub fn violate(&mut self, message: impl FnOnce() -> String) {
+        if self.broken.is_none() {
+            self.broken = Some(message());
+        }
+    }
+
+    pub fn note(&mut self, text: impl FnOnce() -> String) {
+        if self.trace.len() >= TRACE {
+            self.trace.pop_front();
+        }
+        self.trace.push_back((self.elapsed(), text()));
+    }
+
+    /// Puts something into the future.
+    pub fn at(&mut self, delay: Duration, delivery: Delivery) {
+        self.queue.push(self.now + delay, delivery);
     }
 
     pub fn latency(&mut self) -> Duration {
@@ -277,98 +255,47 @@ impl World {
         mean.mul_f64(self.rng.random_range(0.05..2.0))
     }
 
-    pub fn note(&mut self, text: impl FnOnce() -> String) {
-        if self.trace.len() >= TRACE {
-            self.trace.pop_front();
+    /// Whether something rare goes wrong now.
+    pub fn mishap(&mut self, chance: f64) -> bool {
+        self.faulty() && self.rng.random_bool(chance)
+    }
+
+    /// What changed in the API server goes to those who watch.
+    fn publish(&mut self) {
+        if self.published == self.api.version() {
+            return;
         }
-        let line = format!("{:>10.3} {}", self.elapsed().as_secs_f64(), text());
-        self.trace.push_back(line);
-    }
-
-    pub fn connection(&mut self) -> ConnectionId {
-        self.next_connection += 1;
-        ConnectionId(self.next_connection)
-    }
-
-    fn deliver(&mut self, delivery: Delivery) -> Result<(), Violation> {
-        match delivery {
-            Delivery::MasterTick => self.master_event(km_mesos_core::master::Event::Tick),
-            Delivery::AgentTick(agent) => self.agent_event(agent, km_mesos_core::agent::Event::Tick),
-            Delivery::SchedulerTick => self.scheduler_event(Event::Tick)?,
-            Delivery::Subscribe { life, connection } => self.subscribe_arrives(life, connection),
-            Delivery::Call { life, stream, call, batch } => self.call_arrives(life, stream, *call, batch),
-            Delivery::AcceptResult { life, batch, outcome } if life == self.scheduler.life => {
-                self.scheduler_event(Event::AcceptResult { batch, outcome })?;
-            }
-            Delivery::ToScheduler { connection, event } => self.scheduler_hears(connection, *event)?,
-            Delivery::SchedulerClosed { connection } => self.scheduler_loses(connection)?,
-            Delivery::Link { agent, life, link, connection, register } => {
-                self.link_opens(agent, life, link, connection, *register);
-            }
-            Delivery::ToMaster { agent, connection, message } => self.master_hears(agent, connection, *message),
-            Delivery::ToAgent { agent, connection, message } => self.agent_hears(agent, connection, *message),
-            Delivery::LinkClosed { agent, life, link } => self.link_closes(agent, life, link),
-            Delivery::MasterSawEnd { connection } => {
-                self.master_event(km_mesos_core::master::Event::Disconnected { connection });
-            }
-            Delivery::Started { agent, container } => self.executor_starts(agent, &container),
-            Delivery::ExecutorSubscribes { agent, container } => self.executor_subscribes(agent, &container),
-            Delivery::ToExecutor { agent, container, connection, event } => {
-                self.executor_hears(agent, &container, connection, *event);
-            }
-            Delivery::ExecutorCall { agent, container, call } => self.executor_call_arrives(agent, &container, *call),
-            Delivery::ExecutorStreamClosed { agent, container, connection } => {
-                self.executor_stream_closes(agent, &container, connection);
-            }
-            Delivery::Progress { agent, container, task } => self.progress(agent, &container, &task),
-            Delivery::Scan => self.scan(),
-            Delivery::Watch { epoch, event } => self.watch_delivers(epoch, *event)?,
-            Delivery::Relist { epoch } => self.relist(epoch)?,
-            Delivery::Operation { life, action } => self.operation_arrives(life, *action)?,
-            Delivery::Reply { life, op, reply } if life == self.scheduler.life => {
-                self.scheduler_event(Event::Api { op, reply: *reply })?;
-            }
-            Delivery::SchedulerStarts => self.scheduler_starts()?,
-            Delivery::MasterStarts => self.master_starts(),
-            Delivery::AgentStarts(agent) => self.agent_starts(agent),
-            Delivery::ApiUp => self.api.down = false,
-            Delivery::Work => {
-                if self.faulty() {
-                    self.work();
-                    let pause = self.around(self.settings.work_pause);
-                    self.at(pause, Delivery::Work);
-                }
-            }
-            Delivery::Fault(fault) => {
-                self.strike(fault);
-                self.plan_fault();
-            }
-            Delivery::Agents { life } => self.agents_polled(life)?,
-            Delivery::AcceptResult { .. } | Delivery::Reply { .. } => {}
+        for process in 0..self.schedulers.len() {
+            self.publish_to_scheduler(process);
         }
-        Ok(())
+        // Changes that were compacted away reach executors by their next list.
+        while let Ok(Some(change)) = self.api.change_after(self.published) {
+            let change = change.clone();
+            self.published = change.version;
+            self.publish_to_executors(&change);
+        }
+        self.published = self.api.version();
     }
 
-    /// Sets the timers of the cores. A timer too many is harmless.
+    /// Sets the timers of the cores that were called.
     fn wake_cores(&mut self) {
-        let master = self.master.as_ref().and_then(Master::next_deadline);
-        let scheduler = self.scheduler.core.as_ref().and_then(|core| core.next_wakeup(self.now));
-        let agents: Vec<Option<Duration>> =
-            self.agents.iter().map(|host| host.core.as_ref().and_then(Agent::next_deadline)).collect();
-        self.wake("master", master, || Delivery::MasterTick);
-        self.wake("scheduler", scheduler, || Delivery::SchedulerTick);
-        for (number, deadline) in agents.into_iter().enumerate() {
-            self.wake(&format!("agent{number}"), deadline, || Delivery::AgentTick(number));
+        while let Some(who) = self.stirred.pop() {
+            let (deadline, tick) = match who {
+                Sleeper::Master => (self.master.as_ref().and_then(Master::next_deadline), Delivery::MasterTick),
+                Sleeper::Agent(number) => {
+                    let core = self.hosts[number].core.as_ref();
+                    (core.and_then(Agent::next_deadline), Delivery::AgentTick(number))
+                }
+                Sleeper::Scheduler(number) => (self.next_scheduler_wakeup(number), Delivery::SchedulerTick(number)),
+            };
+            if let Some(at) = deadline {
+                self.queue.wake(self.now, at, who, tick);
+            }
         }
     }
+}
 
-    fn wake(&mut self, who: &str, deadline: Option<Duration>, tick: impl FnOnce() -> Delivery) {
-        let Some(deadline) = deadline else { return };
-        let at = deadline.max(self.now + Duration::from_millis(1));
-        let planned = self.channels.get(who).copied().unwrap_or_default();
-        if planned <= self.now || at < planned {
-            self.channels.insert(who.to_owned(), at);
-            self.at(at - self.now, tick());
-        }
-    }
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("panic: {}", text.unwrap_or("without a text"))
 }

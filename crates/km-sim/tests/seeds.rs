@@ -1,34 +1,69 @@
-//! Some dozens of clusters, each from its seed. A seed that failed once stays here by its name.
+//! Some dozens of clusters, each from its seed; `cargo xtask sim` runs as many as one likes.
 
 use std::time::Duration;
 
-/// Seeds of every test run.
-const SEEDS: u64 = 36;
+use km_sim::{Report, Settings};
 
-#[test]
-fn invariants_and_liveness_hold_from_every_seed() {
-    let mut runs = 0;
-    for seed in 0..SEEDS {
-        match km_sim::run(seed, Duration::from_secs(180)) {
-            Ok(report) => runs += report.runs,
+const TIME: Duration = Duration::from_secs(180);
+
+/// Runs clusters of so many agents, and says what happened in all of them.
+fn run_all(seeds: std::ops::Range<u64>, agents: usize, time: Duration) -> Report {
+    let mut all = Report::default();
+    for seed in seeds {
+        match km_sim::run(seed, &Settings::new(agents, time)) {
+            Ok(report) => {
+                all.faults += report.faults;
+                all.runs += report.runs;
+                all.leaders += report.leaders;
+                all.rival_tasks += report.rival_tasks;
+            }
             Err(violation) => panic!("{violation}"),
         }
     }
-    assert!(runs > SEEDS * 20, "too little happened: {runs} runs");
+    all
 }
 
-/// A task's end was told by the master and then by its agent, and the second word was acknowledged before the first one
-/// had its effect.
+/// Small clusters, in which everything meets everything. In four parts, to use all processors.
+fn small_clusters(part: u64) {
+    const SEEDS: u64 = 12;
+    let all = run_all(part * SEEDS..(part + 1) * SEEDS, 4, TIME);
+    // That nothing broke says little if nothing happened.
+    assert!(all.runs > SEEDS * 20, "{all:?}");
+    assert!(all.faults > SEEDS * 10, "{all:?}");
+    assert!(all.leaders > SEEDS, "{all:?}");
+    assert!(all.rival_tasks > SEEDS * 10, "{all:?}");
+}
+
 #[test]
-fn seed_1020_two_words_about_one_end() {
-    if let Err(violation) = km_sim::run(1020, Duration::from_secs(180)) {
-        panic!("{violation}");
-    }
+fn small_clusters_keep_all_invariants_and_come_to_rest_1() {
+    small_clusters(0);
+}
+
+#[test]
+fn small_clusters_keep_all_invariants_and_come_to_rest_2() {
+    small_clusters(1);
+}
+
+#[test]
+fn small_clusters_keep_all_invariants_and_come_to_rest_3() {
+    small_clusters(2);
+}
+
+#[test]
+fn small_clusters_keep_all_invariants_and_come_to_rest_4() {
+    small_clusters(3);
+}
+
+#[test]
+fn a_large_cluster_keeps_all_invariants_and_comes_to_rest() {
+    let all = run_all(0..1, 100, Duration::from_secs(60));
+    assert!(all.runs > 200 && all.faults > 50, "{all:?}");
 }
 
 #[test]
 fn the_same_seed_does_the_same() {
-    let once = km_sim::run(7, Duration::from_secs(60));
-    assert_eq!(once, km_sim::run(7, Duration::from_secs(60)));
+    let settings = Settings::new(4, Duration::from_secs(60));
+    let once = km_sim::run(7, &settings);
+    assert_eq!(once, km_sim::run(7, &settings));
     assert!(once.is_ok_and(|report| report.faults > 0 && report.pods_created > 0));
 }
