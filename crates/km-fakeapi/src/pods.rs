@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::{
-    api::core::v1::{Pod, PodSpec, PodStatus, Toleration},
+    api::core::v1::{Pod, PodCondition, PodSpec, PodStatus, Toleration},
     apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
     jiff::Timestamp,
 };
@@ -23,7 +23,16 @@ pub enum BindError {
 
 impl Api {
     /// A new pod in namespace `default`, or the one of that name that is there.
-    pub fn create(&mut self, name: &str, mut spec: PodSpec, owner: Option<&str>) -> PodKey {
+    pub fn create(&mut self, name: &str, spec: PodSpec, owner: Option<&str>) -> PodKey {
+        self.create_as(name, spec, |pod| {
+            pod.metadata.owner_references = owner.map(|owner| {
+                vec![OwnerReference { uid: owner.to_owned(), controller: Some(true), ..OwnerReference::default() }]
+            });
+        })
+    }
+
+    /// The same, with what some other client sets besides.
+    pub fn create_as(&mut self, name: &str, mut spec: PodSpec, change: impl FnOnce(&mut Pod)) -> PodKey {
         let default = Toleration {
             key: Some("node.kubernetes.io/unreachable".into()),
             operator: Some("Exists".into()),
@@ -41,9 +50,7 @@ impl Api {
         }
         self.next_uid += 1;
         pod.metadata.uid = Some(format!("{:08x}-0000-4000-8000-{:012x}", self.next_uid, self.next_uid));
-        pod.metadata.owner_references = owner.map(|owner| {
-            vec![OwnerReference { uid: owner.to_owned(), controller: Some(true), ..OwnerReference::default() }]
-        });
+        change(&mut pod);
         self.store(pod);
         key
     }
@@ -163,6 +170,32 @@ impl Api {
             let status = PodStatus { phase: Some(phase.to_owned()), ..known };
             self.set_status(key, uid, status);
         }
+        Ok(())
+    }
+
+    /// Sets a condition, as a strategic patch of the status does.
+    ///
+    /// # Errors
+    /// When there is no such pod.
+    pub fn set_condition(
+        &mut self,
+        key: &PodKey,
+        uid: &str,
+        (kind, status): (&str, &str),
+        (reason, message): (&str, &str),
+    ) -> Result<(), WriteError> {
+        self.fetch(key, uid).ok_or(WriteError::Gone)?;
+        self.edit(key, |pod| {
+            let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
+            conditions.retain(|condition| condition.type_ != kind);
+            conditions.push(PodCondition {
+                type_: kind.to_owned(),
+                status: status.to_owned(),
+                reason: Some(reason.to_owned()),
+                message: Some(message.to_owned()),
+                ..PodCondition::default()
+            });
+        });
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! Pods with equal needs share one class, and with it the work of filtering.
 //!
 //! A class knows which nodes fit, best first, and follows the logs of what changed since it was last used. Nodes that
-//! rules about other pods can't tell apart are a cell; a cell is open or closed as a whole, so that one pod that fills
-//! a zone costs one step, not one for each node of it.
+//! rules about zones and the like can't tell apart are a cell; a cell is open or closed as a whole, so that one pod
+//! that fills a zone costs one step, not one for each node of it. Rules about single hosts are looked at node by node.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -44,6 +44,7 @@ struct Rank {
 struct Local {
     /// Whether it passes the rules that don't depend on other pods.
     accepted: bool,
+    /// Points of preferences that don't depend on other pods.
     points: i64,
     mates: u32,
     /// Under which it is in `ranked`, when there is room.
@@ -116,10 +117,13 @@ impl Class {
         }
         for node in 0..nodes.bound() as u32 {
             class.look_at_facts(node, world);
-            class.refresh(node, world);
+            class.local[node as usize].rank = class.rank(node, world);
         }
+        let ranks = class.local.iter().filter_map(|local| local.rank);
+        class.ranked = ranks.map(|rank| (class.rules.topology.cell(rank.node), rank)).collect();
         for cell in 0..class.cells.len() as u32 {
             class.judge_cell(cell, world);
+            class.find_head(cell);
         }
         class
     }
@@ -143,11 +147,14 @@ impl Class {
         }
         let Some(touched) = world.nodes.log.since(self.seen) else { return false };
         self.seen = world.nodes.log.end();
-        for touched in touched {
-            if touched.facts {
-                self.look_at_facts(touched.node, world);
-            }
-            self.refresh(touched.node, world);
+        let mut nodes: Vec<u32> = touched.iter().map(|touched| touched.node).collect();
+        for touched in touched.iter().filter(|touched| touched.facts) {
+            self.look_at_facts(touched.node, world);
+        }
+        nodes.sort_unstable();
+        nodes.dedup();
+        for node in nodes {
+            self.refresh(node, world);
         }
         true
     }
@@ -165,32 +172,30 @@ impl Class {
         true
     }
 
-    /// Follows the counts of the rules, and opens and closes cells.
+    /// Follows the counts of the rules, and opens and closes cells and nodes.
     fn count_others(&mut self, world: World<'_>) -> bool {
-        let mut all = false;
-        let mut dirty: Vec<u32> = Vec::new();
-        for at in 0..self.rules.tallies.len() {
-            let far = self.rules.reaches_far(at);
-            let Rules { tallies, topology, .. } = &mut self.rules;
-            let tally = &mut tallies[at];
-            let least = tally.least();
-            let key = tally.key;
-            let mut changed = false;
-            let mut mark = |domain: u32| {
-                changed = true;
-                dirty.extend_from_slice(topology.cells_of(key, domain));
-            };
+        if self.rules.tallies.is_empty() {
+            return true;
+        }
+        let outlook = (self.rules.outlook(false), self.rules.outlook(true));
+        let mut dirty: (Vec<u32>, Vec<u32>) = Default::default();
+        let Rules { tallies, topology, .. } = &mut self.rules;
+        for tally in tallies {
+            let (key, fine) = (tally.key, topology.is_fine(tally.key));
+            let dirty = if fine { &mut dirty.1 } else { &mut dirty.0 };
+            let mut mark = |domain: u32| dirty.extend_from_slice(topology.members(key, domain));
             if !tally.catch_up(topology, world.census, &mut mark) {
                 return false;
             }
-            all |= changed && far || tally.least() != least;
         }
-        if all {
-            dirty = (0..self.cells.len() as u32).collect();
+        if self.rules.outlook(false) != outlook.0 {
+            dirty.0 = (0..self.cells.len() as u32).collect();
         }
-        for cell in dirty {
-            self.judge_cell(cell, world);
+        if self.rules.outlook(true) != outlook.1 {
+            dirty.1 = (0..self.local.len() as u32).collect();
         }
+        dirty.0.into_iter().for_each(|cell| self.judge_cell(cell, world));
+        dirty.1.into_iter().for_each(|node| self.refresh(node, world));
         true
     }
 
@@ -198,9 +203,8 @@ impl Class {
     pub fn set_instances(&mut self, instances: u32, world: World<'_>) {
         if self.rules.instances != instances {
             self.rules.instances = instances;
-            for cell in 0..self.cells.len() as u32 {
-                self.judge_cell(cell, world);
-            }
+            (0..self.cells.len() as u32).for_each(|cell| self.judge_cell(cell, world));
+            (0..self.local.len() as u32).for_each(|node| self.refresh(node, world));
         }
     }
 
@@ -209,9 +213,9 @@ impl Class {
             true => None,
             false => self.rules.topology.example(cell),
         };
-        let open = example.is_none_or(|node| self.rules.judge(node, None).is_ok());
+        let open = example.is_none_or(|node| self.rules.admits(node, false));
         let points = match example {
-            Some(node) if world.chooser.minds_wishes() => self.rules.points(node),
+            Some(node) if world.chooser.minds_wishes() => self.rules.points(node, false),
             _ => 0,
         };
         let known = &mut self.cells[cell as usize];
@@ -259,17 +263,25 @@ impl Class {
 
     /// Looks again at whether a node has room, and where it stands.
     fn refresh(&mut self, node: u32, world: World<'_>) {
-        let local = self.local[node as usize];
-        let rank = self.rank(local, node, world);
+        let rank = self.rank(node, world);
         self.set_rank(node, rank);
     }
 
-    fn rank(&self, local: Local, node: u32, world: World<'_>) -> Option<Rank> {
+    fn rank(&self, node: u32, world: World<'_>) -> Option<Rank> {
+        let local = self.local[node as usize];
         let known = world.nodes.get(node).filter(|_| local.accepted)?;
         let come = world.nominees.on(node, &self.need);
         known.room(&self.need, &Change { come, ..Change::default() }).ok()?;
-        let rank = world.chooser.rank(&known.candidate());
-        Some(Rank { points: local.points, mates: local.mates, rank, node })
+        let mut points = local.points;
+        if !self.rules.tallies.is_empty() {
+            if !self.rules.admits(node, true) {
+                return None;
+            }
+            if world.chooser.minds_wishes() {
+                points += self.rules.points(node, true);
+            }
+        }
+        Some(Rank { points, mates: local.mates, rank: world.chooser.rank(&known.candidate()), node })
     }
 
     fn set_rank(&mut self, node: u32, rank: Option<Rank>) {

@@ -206,14 +206,20 @@ impl Engine {
         if self.nominees.of(id) == node {
             return;
         }
-        if let Some(old) = self.nominees.remove(id) {
-            self.nodes.touch(old, false);
-        }
+        self.forget_nominee(id);
         if let Some(node) = node {
             self.nominees.add(id, need, node);
             self.nodes.touch(node, false);
         }
         self.told += 1;
+    }
+
+    /// No room is kept for the pod any more.
+    pub fn forget_nominee(&mut self, id: &str) {
+        if let Some(old) = self.nominees.remove(id) {
+            self.nodes.touch(old, false);
+            self.told += 1;
+        }
     }
 
     /// The names of all nodes, in the order in which they came.
@@ -286,6 +292,14 @@ impl Engine {
             self.limit_classes();
         }
         result
+    }
+
+    /// Nothing waits: what was remembered to place faster is forgotten.
+    pub fn rest(&mut self) {
+        for class in std::mem::take(&mut self.classes).into_values() {
+            class.end(&mut self.census);
+        }
+        self.shared.retain(|need, ()| Arc::strong_count(need) > 1);
     }
 
     /// Ends the classes used least when they are too many.

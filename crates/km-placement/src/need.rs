@@ -71,4 +71,10 @@ impl Need {
         let near = self.near.iter().map(move |term| bond(BondKind::Liking(1), term));
         apart.chain(near).chain(self.liked.iter().map(move |(weight, term)| bond(BondKind::Liking(*weight), term)))
     }
+
+    /// Whether other pods decide where it may go.
+    pub fn looks_around(&self) -> bool {
+        let rules = self.spread.is_empty() && self.near.is_empty() && self.apart.is_empty();
+        !(rules && self.constraints.is_empty())
+    }
 }

@@ -23,7 +23,7 @@ pub struct Preemption {
     pub outranked: Vec<String>,
 }
 
-/// The search ends when so many nodes (or a tenth of them, if that is more) would do.
+/// The search ends when so many nodes would do. (Kubernetes looks on up to a tenth of all, if that is more.)
 const ENOUGH: usize = 100;
 
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
@@ -84,7 +84,6 @@ impl Engine {
     /// The nodes on which preemption helps, and the words for the others.
     fn options(&mut self, pod: &PendingPod) -> (Vec<Sacrifice>, String) {
         let all: Vec<u32> = self.nodes.iter().map(|(id, _)| id).collect();
-        let enough = ENOUGH.max(all.len() / 10);
         let start = self.turn.checked_rem(all.len()).unwrap_or(0);
         let (pods, budgets) = (std::mem::take(&mut self.pods), std::mem::take(&mut self.budgets));
         let mut looked_at = 0;
@@ -98,7 +97,7 @@ impl Engine {
                     Ok(option) => options.push(option),
                     Err(why) => *counts.entry(why).or_default() += 1,
                 }
-                if options.len() >= enough {
+                if options.len() >= ENOUGH {
                     break;
                 }
             }

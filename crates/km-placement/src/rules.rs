@@ -36,6 +36,18 @@ enum Rule {
     },
 }
 
+impl Rule {
+    fn tallies(&self) -> &[usize] {
+        match self {
+            Self::Near { tallies, .. } => tallies,
+            Self::Spread { tally, .. }
+            | Self::Apart { tally }
+            | Self::Repelled { tally }
+            | Self::Constraint { tally, .. } => std::slice::from_ref(tally),
+        }
+    }
+}
+
 /// What makes nodes liked or disliked by the pods that are near.
 pub(crate) struct Wish {
     pub tally: usize,
@@ -142,6 +154,16 @@ impl Rules {
         self.rules.iter().try_for_each(|rule| self.judge_one(rule, node, shift))
     }
 
+    /// Whether those rules that look at fine keys (or those that don't) let a pod onto the node.
+    pub fn admits(&self, node: u32, fine: bool) -> bool {
+        let mut mine = self.rules.iter().filter(|rule| self.is_fine(rule) == fine);
+        mine.all(|rule| self.judge_one(rule, node, None).is_ok())
+    }
+
+    fn is_fine(&self, rule: &Rule) -> bool {
+        rule.tallies().iter().any(|tally| self.topology.is_fine(self.tallies[*tally].key))
+    }
+
     fn judge_one(&self, rule: &Rule, node: u32, shift: Shift<'_>) -> Result<(), Refusal> {
         let domain = |tally: usize| self.topology.domain(node, self.tallies[tally].key);
         let by = |tally: usize| shift.map_or(0, |shift| shift[tally]);
@@ -197,8 +219,8 @@ impl Rules {
         }
     }
 
-    /// How little the pods near the node make it wished for, in points.
-    pub fn points(&self, node: u32) -> i64 {
+    /// How little the pods near the node make it wished for, in points: by wishes over fine keys, or over the others.
+    pub fn points(&self, node: u32, fine: bool) -> i64 {
         let points = |wish: &Wish| {
             let counts = &self.tallies[wish.tally];
             let domain = self.topology.domain(node, counts.key);
@@ -209,16 +231,25 @@ impl Rules {
                 WishKind::Spread { .. } => SPREAD_POINTS * count,
             }
         };
-        self.wishes.iter().map(points).sum()
+        let mine = self.wishes.iter().filter(|wish| self.topology.is_fine(self.tallies[wish.tally].key) == fine);
+        mine.map(points).sum()
     }
 
-    /// Whether a change in one domain of a tally may open or close nodes of others.
-    pub fn reaches_far(&self, tally: usize) -> bool {
-        self.rules.iter().any(|rule| match rule {
-            Rule::Near { tallies, .. } => tallies.contains(&tally),
-            Rule::Constraint { tally: own, .. } => *own == tally,
-            Rule::Spread { .. } | Rule::Apart { .. } | Rule::Repelled { .. } => false,
+    /// What of all domains together the rules look at: when it changes, any node may open or close. By fineness.
+    pub fn outlook(&self, fine: bool) -> Vec<u32> {
+        let mine = self.rules.iter().filter(|rule| self.is_fine(rule) == fine);
+        mine.flat_map(|rule| match rule {
+            Rule::Spread { tally, .. } => vec![self.tallies[*tally].least()],
+            Rule::Near { tallies, .. } => {
+                vec![u32::from(tallies.iter().any(|tally| self.tallies[*tally].total() > 0))]
+            }
+            Rule::Apart { .. } | Rule::Repelled { .. } => Vec::new(),
+            Rule::Constraint { tally, constraint } => {
+                let Placed { all, groups, smallest, over_share, .. } = self.placed(*tally, NONE, constraint);
+                if constraint.compares_groups() { vec![groups, smallest, over_share] } else { vec![all.min(1)] }
+            }
         })
+        .collect()
     }
 
     /// How each tally's count in the node's domain shifts if these pods go and come.

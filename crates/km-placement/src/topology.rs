@@ -21,22 +21,28 @@ impl Key {
     }
 }
 
-/// The domains of all nodes for some keys. Nodes that are in the same domain of every key are one cell: rules about
-/// other pods can't tell them apart.
+/// The domains of all nodes for some keys.
+///
+/// A key whose domains hold few nodes each, like the host name, is fine; the others, like the zone, are coarse. Nodes
+/// that are in the same domain of every coarse key are one cell: rules about coarse keys can't tell them apart.
 #[derive(Default)]
 pub(crate) struct Topology {
     keys: Vec<Key>,
     /// How many domains each key has.
     sizes: Vec<usize>,
+    fine: Vec<bool>,
     /// The domains of each node, key by key.
     domains: Vec<u32>,
     /// The cell of each node.
     cells: Vec<u32>,
     /// One node of each cell.
     examples: Vec<u32>,
-    /// The cells of each domain, by key.
+    /// By key and domain: the cells of a coarse one, the nodes of a fine one.
     members: Vec<Vec<Vec<u32>>>,
 }
+
+/// A key with fewer nodes than this in the average domain is fine.
+const FEW: usize = 4;
 
 impl Topology {
     /// The number of a key; keys are to be known before [`Topology::measure`].
@@ -55,7 +61,7 @@ impl Topology {
         }
     }
 
-    /// Whether all nodes are in one cell.
+    /// Whether there is no key at all.
     pub fn is_flat(&self) -> bool {
         self.keys.is_empty()
     }
@@ -64,9 +70,7 @@ impl Topology {
     pub fn measure(&mut self, nodes: &Nodes) {
         let width = self.keys.len();
         self.domains = vec![NONE; nodes.bound() * width];
-        self.cells = vec![0; nodes.bound()];
         self.sizes = vec![0; width];
-        self.examples.clear();
         for (at, key) in self.keys.iter().enumerate() {
             let mut known: Map<String, u32> = Map::default();
             for (id, node) in nodes.iter() {
@@ -76,17 +80,33 @@ impl Topology {
             }
             self.sizes[at] = known.len();
         }
+        self.fine = self.sizes.iter().map(|size| size * FEW > nodes.len()).collect();
         self.members = self.sizes.iter().map(|size| vec![Vec::new(); *size]).collect();
-        let mut known: Map<&[u32], u32> = Map::default();
+        self.find_cells(nodes);
+    }
+
+    fn find_cells(&mut self, nodes: &Nodes) {
+        let width = self.keys.len();
+        self.cells = vec![0; nodes.bound()];
+        self.examples.clear();
+        let mut known: Map<Vec<u32>, u32> = Map::default();
         for (id, _) in nodes.iter() {
             let domains = &self.domains[id as usize * width..][..width];
+            let coarse: Vec<u32> =
+                domains.iter().zip(&self.fine).filter(|(_, fine)| !**fine).map(|(domain, _)| *domain).collect();
             let next = self.examples.len() as u32;
-            let cell = *known.entry(domains).or_insert(next);
+            let cell = *known.entry(coarse).or_insert(next);
             self.cells[id as usize] = cell;
-            if cell == next {
+            let new = cell == next;
+            if new {
                 self.examples.push(id);
-                for (at, domain) in domains.iter().enumerate().filter(|(_, domain)| **domain != NONE) {
-                    self.members[at][*domain as usize].push(cell);
+            }
+            for (at, domain) in domains.iter().enumerate().filter(|(_, domain)| **domain != NONE) {
+                let members = &mut self.members[at][*domain as usize];
+                match self.fine[at] {
+                    true => members.push(id),
+                    false if new => members.push(cell),
+                    false => {}
                 }
             }
         }
@@ -99,6 +119,10 @@ impl Topology {
 
     pub fn size(&self, key: usize) -> usize {
         self.sizes[key]
+    }
+
+    pub fn is_fine(&self, key: usize) -> bool {
+        self.fine[key]
     }
 
     pub fn cell(&self, node: u32) -> u32 {
@@ -115,7 +139,8 @@ impl Topology {
         self.examples.get(cell as usize).copied()
     }
 
-    pub fn cells_of(&self, key: usize, domain: u32) -> &[u32] {
+    /// The cells (of a coarse key) or nodes (of a fine one) of a domain.
+    pub fn members(&self, key: usize, domain: u32) -> &[u32] {
         self.members[key].get(domain as usize).map_or(&[], Vec::as_slice)
     }
 }

@@ -132,8 +132,10 @@ fn a_pod_that_fits_nowhere_says_why() {
     assert_eq!(
         said,
         [
-            "0/2 nodes are available: 2 Insufficient cpu. The pod needs cpu 64, but the largest agent has 4.",
-            "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports. \
+            "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: \
+             2 Preemption is not helpful for scheduling. The pod needs cpu 64, but the largest agent has 4.",
+            "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports. preemption: \
+             0/2 nodes are available: 2 No preemption victims found for incoming pod. \
              No agent offers host port 80; agents offer ports 31000-31009.",
         ]
     );

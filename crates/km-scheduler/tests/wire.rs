@@ -50,7 +50,8 @@ async fn agents_become_nodes_and_pods_become_tasks() -> anyhow::Result<()> {
         (condition.reason.as_deref() == Some("Unschedulable")).then_some(condition.message)
     })
     .await;
-    let expected = "0/1 nodes are available: 1 Insufficient cpu. The pod needs cpu 64, but the largest agent has 4.";
+    let expected = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: \
+                    1 Preemption is not helpful for scheduling. The pod needs cpu 64, but the largest agent has 4.";
     assert_eq!(said.as_deref(), Some(expected));
     wait("the event", async || {
         events(&cluster.client, "FailedScheduling").await.contains(&expected.to_owned()).then_some(())

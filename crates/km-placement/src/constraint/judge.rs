@@ -44,6 +44,11 @@ impl Constraint {
         matches!(self.operator, Operator::Unique | Operator::Cluster(None) | Operator::GroupBy(_) | Operator::MaxPer(_))
     }
 
+    /// Whether a change in one group matters to the others.
+    pub(crate) fn compares_groups(&self) -> bool {
+        matches!(self.operator, Operator::GroupBy(_))
+    }
+
     /// Instances that each group of `GROUP_BY` gets at least, of all that the owner wants.
     pub fn share(&self, instances: u32) -> u32 {
         match self.operator {

@@ -78,6 +78,21 @@ pub enum Action {
         reason: String,
         message: String,
     },
+    /// Set or (with none) clear `status.nominatedNodeName`, if the pod still has that UID and no node.
+    NominatePod {
+        op: OpId,
+        pod: PodKey,
+        uid: String,
+        node: Option<String>,
+    },
+    /// Delete with the pod's own grace period, if it still has that UID. Before that set its condition
+    /// `DisruptionTarget` with reason `PreemptionByScheduler`.
+    PreemptPod {
+        op: OpId,
+        pod: PodKey,
+        uid: String,
+        message: String,
+    },
     /// Delete with grace period 0, if the pod still has that UID.
     DeletePod {
         op: OpId,
@@ -143,6 +158,8 @@ pub enum EventKind {
     TaskLost,
     /// It is to leave its node.
     Eviction,
+    /// It makes room for a more important pod.
+    Preempted,
 }
 
 impl EventKind {
@@ -152,13 +169,14 @@ impl EventKind {
             Self::Scheduled => "Scheduled",
             Self::FailedScheduling => "FailedScheduling",
             Self::TaskLost => "TaskLost",
+            Self::Preempted => "Preempted",
             Self::Eviction => "TaintManagerEviction",
         }
     }
 
     /// The event's `type`.
     pub fn severity(self) -> &'static str {
-        if matches!(self, Self::Scheduled | Self::Eviction) { "Normal" } else { "Warning" }
+        if matches!(self, Self::Scheduled | Self::Eviction | Self::Preempted) { "Normal" } else { "Warning" }
     }
 }
 

@@ -125,6 +125,7 @@ impl Core {
         }
         let held = self.pool.iter().map(|held| held.offer.id.clone()).collect();
         self.offers(now, km_offers::Event::Refused(held, DeclineReason::Idle), out);
+        self.feed.engine.rest();
         if self.demand.agents_visible && !self.demand.suppressed {
             self.demand.suppressed = true;
             out.push(Action::Suppress);

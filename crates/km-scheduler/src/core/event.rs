@@ -1,8 +1,11 @@
 //! What the core is told.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
 use km_mesos_proto::v1;
 
 use super::effects::OpId;
@@ -37,6 +40,13 @@ pub enum Event {
     PodDeleted(Arc<Pod>),
     NodeApplied(Arc<Node>),
     NodeDeleted(String),
+    /// A namespace with its labels; without labels also one that is gone.
+    Namespace {
+        name: String,
+        labels: BTreeMap<String, String>,
+    },
+    BudgetApplied(Arc<PodDisruptionBudget>),
+    BudgetDeleted(Arc<PodDisruptionBudget>),
     /// Answer to an action with an operation id. Must come exactly once, also after a failure.
     Api {
         op: OpId,

@@ -1,19 +1,23 @@
 //! What placement is told: only what changed since the last round.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use k8s_openapi::api::core::v1::Pod;
-use km_kube::pod;
+use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+use km_kube::{keys, pod};
 use km_mesos_proto::v1;
 use km_placement::{
-    Amounts, AssignedPod, Attribute, Engine, ExecutorNeed, NodeFacts, Policy, Pool, Ports, Refusal, Share, Supply,
+    Amounts, AssignedPod, Attribute, Budget, Engine, ExecutorNeed, NodeFacts, Policy, Pool, Ports, Refusal, Share,
+    Supply,
 };
 use km_podtask::{PodKey, memory_counted, roles, thousandths};
 
 use super::{
     Core, Event,
     agents::{Agent, amounts, offer_role, port_set},
-    pods::uid,
+    pods::{annotation, owner, uid},
 };
 
 /// The placement engine, and what it hasn't been told yet.
@@ -21,6 +25,11 @@ pub(super) struct Feed {
     pub engine: Engine,
     nodes: BTreeSet<String>,
     pods: BTreeSet<PodKey>,
+    /// Pods that were deleted to make room, by UID, until they are gone.
+    pub victims: BTreeMap<PodKey, String>,
+    /// For owners whose pods have constraints: their pods.
+    instances: BTreeMap<String, BTreeSet<PodKey>>,
+    owners: BTreeMap<PodKey, String>,
 }
 
 /// The offers behind a pool.
@@ -32,7 +41,14 @@ pub(super) struct PoolOffers {
 
 impl Feed {
     pub fn new(policy: Policy) -> Self {
-        Self { engine: Engine::new(policy), nodes: BTreeSet::new(), pods: BTreeSet::new() }
+        Self {
+            engine: Engine::new(policy),
+            nodes: BTreeSet::new(),
+            pods: BTreeSet::new(),
+            victims: BTreeMap::new(),
+            instances: BTreeMap::new(),
+            owners: BTreeMap::new(),
+        }
     }
 
     /// Something about this node or its offers changed.
@@ -46,11 +62,44 @@ impl Feed {
     pub fn pod(&mut self, key: PodKey) {
         self.pods.insert(key);
     }
+
+    /// A PodDisruptionBudget changed, or is gone.
+    pub fn budget(&mut self, budget: &PodDisruptionBudget, there: bool) {
+        let key = PodKey::of(&budget.metadata).to_string();
+        self.engine.set_budget(&key, there.then(|| Budget::new(budget)));
+    }
+
+    /// Counts the pods of owners for constraints that divide by their number. Only pods with constraints matter.
+    fn count_instance(&mut self, key: &PodKey, of: Option<String>) {
+        let before = match &of {
+            Some(owner) => self.owners.insert(key.clone(), owner.clone()),
+            None => self.owners.remove(key),
+        };
+        if before == of {
+            return;
+        }
+        if let Some(owner) = before {
+            self.change_instances(&owner, |pods| _ = pods.remove(key));
+        }
+        if let Some(owner) = of {
+            self.change_instances(&owner, |pods| _ = pods.insert(key.clone()));
+        }
+    }
+
+    fn change_instances(&mut self, owner: &str, change: impl FnOnce(&mut BTreeSet<PodKey>)) {
+        let pods = self.instances.entry(owner.to_owned()).or_default();
+        change(pods);
+        let count = u32::try_from(pods.len()).unwrap_or(u32::MAX);
+        self.engine.set_instances(owner, count);
+        if count == 0 {
+            self.instances.remove(owner);
+        }
+    }
 }
 
 impl Core {
     /// Notes what an event may change for placement, before it is taken in.
-    pub(super) fn note_change(&mut self, event: &Event) {
+    pub(super) fn note_change(&mut self, now: Duration, event: &Event) {
         match event {
             Event::Offers(offers) => offers.iter().for_each(|offer| self.feed.node(&offer.hostname)),
             Event::NodeApplied(node) => self.feed.node(node.metadata.name.as_deref().unwrap_or_default()),
@@ -59,9 +108,13 @@ impl Core {
                 let key = PodKey::of(&new.metadata);
                 if self.pods.get(&key).is_none_or(|old| seen(old) != seen(new)) {
                     self.feed.pod(key);
+                    self.queue.stir_lookers(now + self.config.backoff.0);
                 }
             }
-            Event::PodDeleted(old) => self.feed.pod(PodKey::of(&old.metadata)),
+            Event::PodDeleted(old) => {
+                self.feed.pod(PodKey::of(&old.metadata));
+                self.queue.stir_lookers(now + self.config.backoff.0);
+            }
             _ => {}
         }
     }
@@ -123,6 +176,17 @@ impl Core {
     fn feed_pod(&mut self, key: &PodKey) {
         let id = key.to_string();
         let known = self.pods.get(key).filter(|pod| !pod::is_terminal(pod)).cloned();
+        let constrained = known.as_ref().filter(|pod| annotation(pod, keys::CONSTRAINTS).is_some());
+        self.feed.count_instance(key, constrained.and_then(|pod| owner(pod)));
+        let still_victim = |victim: &String| known.as_ref().is_some_and(|known| uid(known) == *victim);
+        if !self.feed.victims.get(key).is_some_and(still_victim) {
+            self.feed.victims.remove(key);
+        }
+        let waiting = self.queue.get(key).map(|waiting| (&waiting.pending.need, waiting.nominated.as_deref()));
+        match waiting {
+            Some((need, nominated)) => self.feed.engine.nominate(&id, need, nominated),
+            None => self.feed.engine.forget_nominee(&id),
+        }
         let task = self.tasks.of_pod(key);
         let host = |known: &Pod| {
             let of_task = task.filter(|task| task.pod_uid == uid(known)).map(|task| task.hostname.clone());
@@ -137,7 +201,8 @@ impl Core {
         let started = known.status.as_ref().and_then(|status| status.start_time.as_ref());
         let started = started.map_or(i64::MAX, |time| time.0.as_second());
         let terminating = pod::is_deleting(&known);
-        self.feed.engine.set_pod(AssignedPod { id, need, node, terminating, started, preempted: false });
+        let preempted = self.feed.victims.contains_key(key) || (terminating && is_preempted(&known));
+        self.feed.engine.set_pod(AssignedPod { id, need, node, terminating, started, preempted });
     }
 
     fn blocked(&self, agent: &Agent) -> Option<Refusal> {
@@ -178,6 +243,14 @@ fn seen(pod: &Pod) -> impl PartialEq + '_ {
         (&meta.uid, &meta.labels, &meta.annotations, &meta.owner_references, &pod.spec),
         (pod::is_terminal(pod), pod::is_deleting(pod), started),
     )
+}
+
+/// Whether an earlier scheduler deleted it to make room.
+fn is_preempted(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|condition| {
+        condition.type_ == "DisruptionTarget" && condition.reason.as_deref() == Some("PreemptionByScheduler")
+    })
 }
 
 fn attribute(from: &v1::Attribute) -> Option<(String, Attribute)> {

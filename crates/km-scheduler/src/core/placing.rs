@@ -41,6 +41,7 @@ impl Core {
                 out.push(Action::Observe(Timing::QueueWait(now.saturating_sub(since))));
             } else {
                 self.feed.engine.undo(placement);
+                self.feed.pod(key.clone());
             }
         }
         for (index, why) in &plan.refused {

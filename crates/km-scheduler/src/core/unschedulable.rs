@@ -33,12 +33,15 @@ impl Core {
         let wait = self.config.offer_wait;
         let revived = self.demand.revived;
         let (first, longest) = self.config.backoff;
-        let Some(waiting) = self.queue.get_mut(key) else { return };
+        let Some(waiting) = self.queue.get(key) else { return };
         let Some(wants_since) = waiting.wants_since else { return };
         let waited = revived.is_some_and(|revived| revived >= wants_since && revived + wait <= now);
         if !complete && !waited {
             return;
         }
+        let mut why = why.clone();
+        why.preemption = self.make_room(key, out);
+        let Some(waiting) = self.queue.get_mut(key) else { return };
         waiting.wants_since = None;
         waiting.pause = if waiting.pause.is_zero() { first } else { (waiting.pause * 2).min(longest) };
         waiting.retry = Some(now + waiting.pause);

@@ -36,6 +36,8 @@ pub(super) struct Waiting {
     pub pause: Duration,
     /// Since when it wants offers that it hasn't seen.
     pub wants_since: Option<Duration>,
+    /// The node where others make room for it.
+    pub nominated: Option<String>,
 }
 
 impl Queue {
@@ -56,6 +58,8 @@ impl Queue {
                 known.want = want;
             }
             _ => {
+                // What a scheduler before us promised.
+                let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.clone());
                 pending.queued = self.next_number;
                 self.next_number += 1;
                 let waiting = Waiting {
@@ -69,6 +73,7 @@ impl Queue {
                     retry: None,
                     pause: Duration::ZERO,
                     wants_since: Some(now),
+                    nominated,
                 };
                 self.waiting.insert(key, waiting);
             }
@@ -117,6 +122,14 @@ impl Queue {
         for pod in self.waiting.values_mut() {
             pod.wants_since.get_or_insert(now);
             pod.retry = None;
+        }
+    }
+
+    /// Some pod changed: those unschedulable ones that look at others are tried again at that time at the latest.
+    pub fn stir_lookers(&mut self, at: Duration) {
+        let looking = self.waiting.values_mut().filter(|pod| pod.pending.need.looks_around());
+        for pod in looking {
+            pod.retry = pod.retry.map(|retry| retry.min(at));
         }
     }
 

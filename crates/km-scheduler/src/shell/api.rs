@@ -76,6 +76,8 @@ impl Api {
             Action::PatchPodStatus { pod, uid, reason, message, .. } => {
                 self.refuse_pod(&pod, &uid, &reason, &message).await
             }
+            Action::NominatePod { pod, uid, node, .. } => self.nominate_pod(&pod, &uid, node).await,
+            Action::PreemptPod { pod, uid, message, .. } => self.preempt_pod(&pod, uid, &message).await,
             Action::DeletePod { pod, uid, .. } => self.delete_pod(&pod, uid).await,
             Action::EvictPod { pod, uid, budgets, .. } => self.evict_pod(&pod, uid, budgets).await,
             Action::FetchPod { pod, uid, .. } => self.fetch_pod(&pod, &uid).await,
@@ -133,6 +135,25 @@ impl Api {
         within(pods.patch_status(&pod.name, &PatchParams::default(), &Patch::Strategic(patch)))
             .await
             .map(|_| ApiReply::Done)
+    }
+
+    async fn nominate_pod(&self, pod: &PodKey, uid: &str, node: Option<String>) -> Outcome {
+        let patch = json!({ "metadata": { "uid": uid }, "status": { "nominatedNodeName": node } });
+        within(self.pods(pod).patch_status(&pod.name, &PatchParams::default(), &Patch::Merge(patch)))
+            .await
+            .map(|_| ApiReply::Done)
+    }
+
+    /// Says why before it deletes, as the pod may be looked at while it ends.
+    async fn preempt_pod(&self, pod: &PodKey, uid: String, message: &str) -> Outcome {
+        let condition = json!({
+            "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": message,
+            "lastTransitionTime": Time(Timestamp::now()),
+        });
+        let patch = json!({ "metadata": { "uid": uid }, "status": { "conditions": [condition] } });
+        let pods = self.pods(pod);
+        within(pods.patch_status(&pod.name, &PatchParams::default(), &Patch::Strategic(patch))).await?;
+        self.evict_pod(pod, uid, false).await
     }
 
     async fn delete_pod(&self, pod: &PodKey, uid: String) -> Outcome {
@@ -242,6 +263,8 @@ fn operation(action: &Action) -> Option<u64> {
         | Action::PatchNode { op, .. }
         | Action::DeleteNode { op, .. }
         | Action::PatchPodStatus { op, .. }
+        | Action::NominatePod { op, .. }
+        | Action::PreemptPod { op, .. }
         | Action::DeletePod { op, .. }
         | Action::EvictPod { op, .. }
         | Action::FetchPod { op, .. }

@@ -1,4 +1,4 @@
-//! Watches pods and nodes, keeps them, and tells whoever leads.
+//! Watches pods, nodes, and what placement minds besides, keeps them, and tells whoever leads.
 //!
 //! The watches run as long as the process: a scheduler that stands by has everything at hand when it is elected.
 
@@ -13,7 +13,10 @@ use std::{
 };
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::{
+    core::v1::{Namespace, Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
 use kube::{
     Api, Client, Resource, ResourceExt,
     runtime::{WatchStreamExt, watcher},
@@ -25,16 +28,19 @@ use tokio_util::sync::CancellationToken;
 use super::{identity::Identity, status::Status};
 use crate::core::Event;
 
-/// How many kinds are watched.
+/// How many kinds are needed before the core may start.
 const KINDS: usize = 2;
 
 /// A kind that is watched.
 trait Watched: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static {
+    /// Whether the core waits for the first list.
+    const NEEDED: bool;
     fn applied(self: Arc<Self>) -> Event;
     fn deleted(self: Arc<Self>) -> Event;
 }
 
 impl Watched for Pod {
+    const NEEDED: bool = true;
     fn applied(self: Arc<Self>) -> Event {
         Event::PodApplied(self)
     }
@@ -44,11 +50,32 @@ impl Watched for Pod {
 }
 
 impl Watched for Node {
+    const NEEDED: bool = true;
     fn applied(self: Arc<Self>) -> Event {
         Event::NodeApplied(self)
     }
     fn deleted(self: Arc<Self>) -> Event {
         Event::NodeDeleted(self.name_any())
+    }
+}
+
+impl Watched for Namespace {
+    const NEEDED: bool = false;
+    fn applied(self: Arc<Self>) -> Event {
+        Event::Namespace { name: self.name_any(), labels: self.labels().clone() }
+    }
+    fn deleted(self: Arc<Self>) -> Event {
+        Event::Namespace { name: self.name_any(), labels: BTreeMap::new() }
+    }
+}
+
+impl Watched for PodDisruptionBudget {
+    const NEEDED: bool = false;
+    fn applied(self: Arc<Self>) -> Event {
+        Event::BudgetApplied(self)
+    }
+    fn deleted(self: Arc<Self>) -> Event {
+        Event::BudgetDeleted(self)
     }
 }
 
@@ -94,8 +121,12 @@ pub async fn run(
         }
     };
     let nodes = follow::<Node>(client.clone(), audience.clone(), listed);
-    let pods = follow::<Pod>(client, audience, listed);
+    let pods = follow::<Pod>(client.clone(), audience.clone(), listed);
+    let namespaces = follow::<Namespace>(client.clone(), audience.clone(), || {});
+    let budgets = follow::<PodDisruptionBudget>(client, audience, || {});
     tokio::select! {
+        () = namespaces => {}
+        () = budgets => {}
         () = nodes => {}
         () = pods => {}
         () = stop.cancelled() => {}
@@ -154,7 +185,7 @@ impl<K: Watched> Cache<K> {
         for object in self.known.values() {
             listener.tell(Arc::clone(object).applied()).await;
         }
-        if self.complete {
+        if self.complete && K::NEEDED {
             listener.complete().await;
         }
     }
@@ -205,6 +236,7 @@ impl<K: Watched> Cache<K> {
             }
         }
         if !std::mem::replace(&mut self.complete, true)
+            && K::NEEDED
             && let Some(listener) = &self.listener
         {
             listener.complete().await;

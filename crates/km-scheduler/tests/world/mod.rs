@@ -222,7 +222,31 @@ impl World {
                 let reply = ApiReply::Pods(PodListing { uids: self.api.uids(), ours: true });
                 self.reply(op, reply);
             }
-            Action::PatchPodStatus { op, .. } => self.reply(op, ApiReply::Done),
+            Action::PatchPodStatus { op, pod, uid, reason, message } => {
+                let kind = ("PodScheduled", "False");
+                let why = (reason.as_str(), message.as_str());
+                let reply =
+                    if up { written(self.api.set_condition(&pod, &uid, kind, why)) } else { ApiReply::Done };
+                self.reply(op, reply);
+            }
+            Action::NominatePod { op, pod, node, .. } => {
+                if up && self.api.pods.contains_key(&pod) {
+                    self.api.edit(&pod, |pod| pod.status.get_or_insert_default().nominated_node_name = node);
+                }
+                self.reply(op, ApiReply::Done);
+            }
+            Action::PreemptPod { op, pod, uid, message } => {
+                let kind = ("DisruptionTarget", "True");
+                let why = ("PreemptionByScheduler", message.as_str());
+                let reply = if up {
+                    let reply = written(self.api.set_condition(&pod, &uid, kind, why));
+                    self.api.delete(&pod);
+                    reply
+                } else {
+                    ApiReply::Done
+                };
+                self.reply(op, reply);
+            }
             _ => {}
         }
     }
