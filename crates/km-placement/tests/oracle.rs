@@ -345,8 +345,8 @@ proptest! {
     /// behind, and the same happens again in a second run.
     #[test]
     fn the_oracle_agrees(
-        agents in proptest::collection::vec(agent(), 1..7),
-        steps in proptest::collection::vec(step(), 1..40),
+        agents in proptest::collection::vec(agent(), 1..16),
+        steps in proptest::collection::vec(step(), 1..50),
         strategy in proptest::sample::select(Strategy::ALL.to_vec()),
     ) {
         let first = play(&agents, &steps, strategy);

@@ -199,7 +199,7 @@ fn pods_of_other_schedulers_count() {
     world.run(SECOND * 10);
     assert!(!world.is_running(&pod), "a pod that we didn't place repels it");
     world.api.remove(&foreign);
-    world.run(SECOND * 61);
+    world.run(SECOND * 4);
     assert!(world.is_running(&pod));
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
-use km_placement::PendingPod;
+use km_placement::{Need, PendingPod};
 use km_podtask::{PodKey, Want};
 
 /// The pods that wait.
@@ -125,10 +125,9 @@ impl Queue {
         }
     }
 
-    /// Some pod changed: those unschedulable ones that look at others are tried again at that time at the latest.
-    pub fn stir_lookers(&mut self, at: Duration) {
-        let looking = self.waiting.values_mut().filter(|pod| pod.pending.need.looks_around());
-        for pod in looking {
+    /// Some pod changed: unschedulable ones that this may help are tried again at that time at the latest.
+    pub fn stir_soon(&mut self, at: Duration, helped: impl Fn(&Need) -> bool) {
+        for pod in self.waiting.values_mut().filter(|pod| helped(&pod.pending.need)) {
             pod.retry = pod.retry.map(|retry| retry.min(at));
         }
     }
