@@ -173,6 +173,16 @@ impl Api {
         Ok(())
     }
 
+    /// Sets `status.nominatedNodeName`, or takes it away.
+    ///
+    /// # Errors
+    /// When there is no such pod.
+    pub fn nominate(&mut self, key: &PodKey, uid: &str, node: Option<String>) -> Result<(), WriteError> {
+        self.fetch(key, uid).ok_or(WriteError::Gone)?;
+        self.edit(key, |pod| pod.status.get_or_insert_default().nominated_node_name = node);
+        Ok(())
+    }
+
     /// Sets a condition, as a strategic patch of the status does.
     ///
     /// # Errors

@@ -94,7 +94,7 @@ impl Core {
     }
 
     /// Agents with the executors that their nodes name.
-    pub fn executor_lines(&self) -> Vec<(String, String)> {
+    pub fn executor_ids(&self) -> Vec<(String, String)> {
         self.agents.executors(&self.nodes)
     }
 

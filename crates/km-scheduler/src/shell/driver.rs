@@ -87,7 +87,7 @@ impl Driver {
             queue: self.core.queue_lines(now),
             offers: self.core.offer_lines(now),
             pods: self.core.pod_lines(),
-            executors: self.core.executor_lines(),
+            executors: self.core.executor_ids(),
         };
         self.metrics.show(&self.core.tallies(), &self.core.waiting(now));
     }

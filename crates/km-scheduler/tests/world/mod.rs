@@ -229,11 +229,9 @@ impl World {
                     if up { written(self.api.set_condition(&pod, &uid, kind, why)) } else { ApiReply::Done };
                 self.reply(op, reply);
             }
-            Action::NominatePod { op, pod, node, .. } => {
-                if up && self.api.pods.contains_key(&pod) {
-                    self.api.edit(&pod, |pod| pod.status.get_or_insert_default().nominated_node_name = node);
-                }
-                self.reply(op, ApiReply::Done);
+            Action::NominatePod { op, pod, uid, node } => {
+                let reply = if up { written(self.api.nominate(&pod, &uid, node)) } else { ApiReply::Done };
+                self.reply(op, reply);
             }
             Action::PreemptPod { op, pod, uid, message } => {
                 let kind = ("DisruptionTarget", "True");

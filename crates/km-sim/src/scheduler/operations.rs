@@ -49,6 +49,13 @@ impl World {
                 self.note(|| format!("scheduler {process} ends {pod}: {phase}"));
                 reply(self.api.set_phase(&pod, &uid, phase))
             }
+            Action::NominatePod { pod, uid, node, .. } => reply(self.api.nominate(&pod, &uid, node)),
+            Action::PreemptPod { pod, uid, message, .. } => {
+                self.note(|| format!("scheduler {process} preempts {pod}"));
+                let why = ("PreemptionByScheduler", message.as_str());
+                let marked = self.api.set_condition(&pod, &uid, ("DisruptionTarget", "True"), why);
+                reply(marked.and_then(|()| self.api.evict(&pod, &uid, false)))
+            }
             Action::ListPods { .. } => ApiReply::Pods(PodListing { uids: self.api.uids(), ours: true }),
             _ => ApiReply::Done,
         }
@@ -72,6 +79,8 @@ fn operation(action: &Action) -> Option<u64> {
         | Action::PatchPodStatus { op, .. }
         | Action::DeletePod { op, .. }
         | Action::EvictPod { op, .. }
+        | Action::NominatePod { op, .. }
+        | Action::PreemptPod { op, .. }
         | Action::FetchPod { op, .. }
         | Action::EndPod { op, .. }
         | Action::ListPods { op } => Some(*op),
