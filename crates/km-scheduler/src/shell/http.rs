@@ -44,7 +44,8 @@ pub fn router(
         let content = content.clone();
         router.route(&format!("/{name}"), get(move || artifact(content.clone())))
     });
-    let router = admin.router().merge(inspecting).merge(debug::router(status, flags.tuning.http_handler_timeout)).merge(files);
+    let router =
+        admin.router().merge(inspecting).merge(debug::router(status, flags.tuning.http_handler_timeout)).merge(files);
     if flags.profiling { router.merge(debug::profiles(profile.clone())) } else { router }
 }
 

@@ -37,7 +37,7 @@ impl Stand {
         let mut flags = cluster.flags();
         flags.mesos_master = masters;
         // What is offered stays until it is used.
-        flags.offer_ttl = PATIENCE;
+        flags.offer_ttl = Some(PATIENCE);
         change(&mut flags);
         let stop = CancellationToken::new();
         let scheduler = km_scheduler::start(flags, stop.clone()).await.unwrap();

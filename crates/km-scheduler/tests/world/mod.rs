@@ -225,8 +225,7 @@ impl World {
             Action::PatchPodStatus { op, pod, uid, reason, message } => {
                 let kind = ("PodScheduled", "False");
                 let why = (reason.as_str(), message.as_str());
-                let reply =
-                    if up { written(self.api.set_condition(&pod, &uid, kind, why)) } else { ApiReply::Done };
+                let reply = if up { written(self.api.set_condition(&pod, &uid, kind, why)) } else { ApiReply::Done };
                 self.reply(op, reply);
             }
             Action::NominatePod { op, pod, uid, node } => {
