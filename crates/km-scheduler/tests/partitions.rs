@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{PodSpec, Toleration};
 use km_mesos_proto::v1::TaskState;
-use km_scheduler::core::{Action, Config, Event, EventKind};
+use km_scheduler::core::{Action, Config, EventKind};
 use world::{World, config, spec};
 
 const SECOND: Duration = Duration::from_secs(1);
