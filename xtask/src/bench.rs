@@ -12,11 +12,16 @@ use crate::{
 
 #[derive(Args)]
 pub struct Flags {
-    /// `up`, `latency` or `launch`; see `bench/README.md`.
+    /// `up`, `latency`, `launch`, `schedule` or `placement`; see `bench/README.md`.
     name: String,
+    /// Of `placement`: only workloads whose name contains this.
+    only: Option<String>,
 }
 
 pub fn run(flags: &Flags) -> Result<()> {
+    if flags.name == "placement" {
+        return placement(flags);
+    }
     let script = root().join("bench").join(format!("{}.py", flags.name));
     if !script.exists() {
         bail!("there is no benchmark {:?}; bench/README.md lists them", flags.name);
@@ -26,4 +31,12 @@ pub fn run(flags: &Flags) -> Result<()> {
     let packages = ["build", "--release", "--package", "km", "--package", "km-bench"];
     shell::run(Command::new(env!("CARGO")).current_dir(root()).args(packages))?;
     shell::run(Command::new("python3").arg(script).arg(root().join("target/release/km")).arg(kubectl))
+}
+
+/// The placement engine alone, without a cluster.
+fn placement(flags: &Flags) -> Result<()> {
+    let example = ["run", "--release", "--package", "km-placement", "--example", "placement_bench", "--"];
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(root()).args(example).arg(root().join("bench/placement/workloads.json")).args(&flags.only);
+    shell::run(&mut command)
 }

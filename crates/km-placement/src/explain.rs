@@ -1,5 +1,7 @@
 //! Why a pod fits nowhere, summed up and node by node.
 
+use std::collections::BTreeMap;
+
 use km_kube::quantity::Quantity;
 
 use crate::{
@@ -7,6 +9,7 @@ use crate::{
     engine::Engine,
     fit::{Change, Node},
     need::Need,
+    node::Pool,
     nodes::Nodes,
     place::PendingPod,
     ports::PortSet,
@@ -48,38 +51,47 @@ fn refusal_of(class: &Class, node: u32, pod: &str, world: World<'_>) -> Option<R
 
 pub(crate) fn summarize(class: &Class, pod: &str, world: World<'_>) -> Summary {
     let need = &class.need;
-    let mut summary = Summary { nodes: world.nodes.len(), ..Summary::default() };
-    let mut nearest: Option<Nearest> = None;
+    let mut counts: BTreeMap<Refusal, usize> = BTreeMap::new();
+    let mut nearest: Option<(Distance, u32)> = None;
     for (id, node) in world.nodes.iter() {
         let Some(refusal) = refusal_of(class, id, pod, world) else { continue };
-        summary.count(&refusal);
-        if let Refusal::Insufficient(_) = refusal {
-            let lacking = least_lacking(node, need);
-            let nearer = nearest.as_ref().is_none_or(|best| distance(&lacking) < distance(&best.lacking));
-            if !lacking.is_empty() && nearer {
-                nearest = Some(Nearest { node: node.name.clone(), lacking });
-            }
+        if let Refusal::Insufficient(_) = refusal
+            && let Some(distance) = node.supply.pools.iter().filter_map(|pool| distance(node, pool, need)).min()
+        {
+            nearest = Some(nearest.map_or((distance, id), |best| best.min((distance, id))));
         }
+        *counts.entry(refusal).or_default() += 1;
     }
-    summary.nearest = nearest;
+    let mut summary = Summary { nodes: world.nodes.len(), ..Summary::default() };
+    counts.iter().for_each(|(refusal, count)| summary.count(refusal, *count));
+    summary.nearest = nearest.map(|(_, id)| {
+        let node = world.nodes.at(id);
+        Nearest { node: node.name.clone(), lacking: least_lacking(node, need) }
+    });
     summary.notes = never_met(need, world.nodes);
     summary
 }
 
-/// What the pool that lacks least lacks.
-fn least_lacking(node: &Node, need: &Need) -> Vec<(String, i64)> {
-    let lacking = |pool| {
-        let mut lacking = Vec::new();
-        node.each_lacking(pool, need, &Change::default(), &mut |name, amount| lacking.push((name.to_owned(), amount)));
-        lacking
-    };
-    let all = node.supply.pools.iter().map(lacking).filter(|lacking| !lacking.is_empty());
-    all.min_by_key(|lacking| distance(lacking)).unwrap_or_default()
+/// Fewer resources lacking is nearer, then less of them.
+type Distance = (usize, i64);
+
+/// None when the pool lacks nothing.
+fn distance(node: &Node, pool: &Pool, need: &Need) -> Option<Distance> {
+    let mut distance = (0, 0);
+    node.each_lacking(pool, need, &Change::default(), &mut |_, amount| {
+        distance = (distance.0 + 1, distance.1 + amount);
+    });
+    (distance.0 > 0).then_some(distance)
 }
 
-/// Fewer resources lacking is nearer, then less of them.
-fn distance(lacking: &[(String, i64)]) -> (usize, i64) {
-    (lacking.len(), lacking.iter().map(|(_, amount)| *amount).sum())
+/// What the pool that lacks least lacks.
+fn least_lacking(node: &Node, need: &Need) -> Vec<(String, i64)> {
+    let near = node.supply.pools.iter().filter_map(|pool| Some((distance(node, pool, need)?, pool)));
+    let mut lacking = Vec::new();
+    if let Some((_, pool)) = near.min_by_key(|(distance, _)| *distance) {
+        node.each_lacking(pool, need, &Change::default(), &mut |name, amount| lacking.push((name.to_owned(), amount)));
+    }
+    lacking
 }
 
 /// What no agent could give even if nothing else ran there.

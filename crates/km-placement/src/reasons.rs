@@ -93,9 +93,9 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub(crate) fn count(&mut self, refusal: &Refusal) {
+    pub(crate) fn count(&mut self, refusal: &Refusal, nodes: usize) {
         for text in refusal.texts() {
-            *self.counts.entry(text).or_default() += 1;
+            *self.counts.entry(text).or_default() += nodes;
         }
     }
 }
