@@ -26,13 +26,15 @@ impl Operator {
         serde_json::from_str(&get(&url)?).map_err(|error| format!("{url}: {error}"))
     }
 
-    /// Sends an operator call that must succeed.
+    /// Sends an operator call that must succeed, and answers what the master says.
     #[track_caller]
-    pub fn call(self, call: &Value) {
+    pub fn call(self, call: &Value) -> Value {
         let url = format!("http://127.0.0.1:{}/api/v1", self.port);
         let words = ["-sS", "--fail-with-body", "--max-time", "30", "-H", "Content-Type: application/json", "-d"];
         let output = Command::new("curl").args(words).arg(call.to_string()).arg(&url).output().unwrap();
         assert!(output.status.success(), "{call}: {}{}", text(&output.stdout), text(&output.stderr));
+        // Calls that change something have empty answers.
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
     }
 
     /// Agents as the master lists them, by hostname.

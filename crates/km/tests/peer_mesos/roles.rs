@@ -12,7 +12,8 @@ fn pods_use_what_is_reserved_for_their_role_and_no_more_than_its_quota() {
         .with_scheduler_flag("--mesos-min-allocatable-resources=cpus:0.1;mem:16");
     let mut stage = Stage::set(setup);
     let (kubectl, operator) = (stage.kubectl.clone(), stage.operator);
-    let framework = operator.framework().unwrap();
+    let frameworks = operator.call(&json!({ "type": "GET_FRAMEWORKS" }));
+    let framework = &frameworks["get_frameworks"]["frameworks"][0]["framework_info"];
     assert_eq!(framework["roles"], json!(["prod"]), "unreserved resources are taken in the name of the role");
     let minima = &framework["offer_filters"]["prod"]["min_allocatable_resources"]["quantities"];
     assert_eq!(minima[0]["quantities"]["cpus"]["value"], 0.1, "{minima}");
