@@ -9,7 +9,7 @@ use crate::{setup::Setup, stage::Stage, workload::Workload};
 #[test]
 fn a_lost_agents_pods_are_adopted_and_those_of_a_drained_or_gone_one_move() {
     // An agent is drained once our executor has ended there, too: it doesn't wait long for further pods here.
-    let setup = Setup::default().with_scheduler_flag("--minion-flag=--executor-arg=--suicide-timeout=2s");
+    let setup = Setup::default().with_scheduler_flag("--executor-suicide-timeout=2s");
     let mut stage = Stage::set(setup.with_agents(3).loses_agents_soon());
     let (kubectl, operator) = (stage.kubectl.clone(), stage.operator);
     let mut idle = Workload::of("idle", 9);
