@@ -29,7 +29,7 @@ pub(super) struct Executor {
     /// Kills that came while it was away.
     #[serde(skip)]
     pub kills: Vec<v1::executor::event::Kill>,
-    /// It was sent a task once.
+    /// It was sent a task once. After a restart of the agent: it has told something of a task.
     #[serde(skip)]
     pub had_work: bool,
     /// What its tasks become when it ends, if the agent ended it for a reason.

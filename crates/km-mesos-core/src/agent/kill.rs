@@ -6,7 +6,11 @@ use km_mesos_proto::v1::{
     task_status::Reason,
 };
 
-use super::{Action, Agent, executor::State, timers::Timer};
+use super::{
+    Action, Agent,
+    executor::{Delivery, State},
+    timers::Timer,
+};
 
 impl Agent {
     /// The framework wants a task to end.
@@ -52,8 +56,11 @@ impl Agent {
             return;
         };
         let Some(delivery) = executor.queue.remove(position) else { return };
+        let message = match delivery {
+            Delivery::Task(_) => "Killed before delivery to the executor",
+            Delivery::Group(_) => "A task within the task group was killed before delivery to the executor",
+        };
         for id in delivery.tasks() {
-            let message = "Killed before delivery to the executor";
             let status = self.status(id, TaskState::TaskKilled, Some(Reason::TaskKilledDuringLaunch), message);
             self.update(framework_id, executor_id, status);
         }

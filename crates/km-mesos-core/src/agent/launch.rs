@@ -158,11 +158,8 @@ impl Agent {
         if executor.state != State::Running || executor.connection.is_none() || executor.queue.is_empty() {
             return;
         }
-        let first = !std::mem::replace(&mut executor.had_work, true);
+        executor.had_work = true;
         let queue = std::mem::take(&mut executor.queue);
-        if first {
-            self.save_executor(framework_id, executor_id);
-        }
         for delivery in queue {
             let mut infos = Vec::new();
             for name in delivery.tasks() {

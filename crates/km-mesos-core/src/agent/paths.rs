@@ -16,10 +16,11 @@ pub fn sandbox(work_dir: &str, agent: &str, framework: &str, executor: &str, con
 
 pub(super) const AGENT: &str = "agent";
 pub(super) const RESOURCES: &str = "resources";
+pub(super) const FRAMEWORKS: &str = "frameworks";
 pub(super) const DRAINING: &str = "draining";
 
 pub(super) fn framework_directory(framework: &str) -> String {
-    format!("frameworks/{}", path_component(framework))
+    format!("{FRAMEWORKS}/{}", path_component(framework))
 }
 
 pub(super) fn framework(framework: &str) -> String {

@@ -114,6 +114,10 @@ impl Agent {
             let owner = Owner { framework: framework_id.to_owned(), executor, task: Some(id.clone()) };
             self.containers.insert(process.container.clone(), owner);
         }
+        let spoke = task.updates.has_word_of_executor();
+        if let Some(executor) = framework.executors.get_mut(&task.executor_id).filter(|_| spoke) {
+            executor.had_work = true;
+        }
         framework.tasks.insert(id, Task { delivered: true, ..task });
     }
 

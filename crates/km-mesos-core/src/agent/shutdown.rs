@@ -1,6 +1,6 @@
 //! The end of a framework on this agent, and of the agent itself.
 
-use super::{Action, Agent, Phase, timers::Timer};
+use super::{Action, Agent, Phase, paths, timers::Timer};
 use crate::link::AgentMessage;
 
 impl Agent {
@@ -42,8 +42,15 @@ impl Agent {
             "the master refuses this agent"
         };
         self.phase = Phase::Ended;
-        // The id was given up, so a next start must not come back with it.
-        self.act(Action::Remove { path: String::new() });
+        if unregister {
+            // The id was given up, so a next start must not come back with it.
+            self.act(Action::Remove { path: String::new() });
+        } else {
+            // The id stays: one that was given up for ever is refused again, as by Apache Mesos (M257).
+            for path in [paths::FRAMEWORKS, paths::RESOURCES, paths::DRAINING] {
+                self.act(Action::Remove { path: path.to_owned() });
+            }
+        }
         self.act(Action::End { reason: reason.to_owned() });
     }
 }

@@ -53,8 +53,9 @@ impl Agent {
         if status.source == Some(Source::Agent.into()) && super::updates::is_terminal(status.state()) {
             return;
         }
-        let task = self.task(framework, &status.task_id.value);
-        let process = task.and_then(|task| task.process.as_ref()).map(|process| &process.container);
+        // Nor of a task that is over: its executor's word of it comes too late.
+        let Some(task) = self.task(framework, &status.task_id.value) else { return };
+        let process = task.process.as_ref().map(|process| &process.container);
         let container = process.or(self.executor(framework, executor).map(|executor| &executor.container));
         let Some(container) = container else { return };
         let known = status.container_status.get_or_insert_default();

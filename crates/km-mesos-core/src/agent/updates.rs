@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use km_mesos_proto::v1::{TaskState, TaskStatus};
+use km_mesos_proto::v1::{TaskState, TaskStatus, task_status::Source};
 use serde::{Deserialize, Serialize};
 
 use super::{Agent, task::Task, timers::Timer};
@@ -33,6 +33,12 @@ impl Updates {
     /// The update in flight, or the last one that was.
     pub fn last_forwarded(&self) -> Option<&TaskStatus> {
         self.pending.first().or(self.acknowledged.last())
+    }
+
+    /// Whether the task's executor has told something of it.
+    pub fn has_word_of_executor(&self) -> bool {
+        let all = self.pending.iter().chain(&self.acknowledged);
+        all.into_iter().any(|status| status.source() == Source::Executor)
     }
 
     pub fn is_settled(&self) -> bool {

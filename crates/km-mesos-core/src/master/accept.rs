@@ -42,6 +42,7 @@ impl Master {
         }
         for mut operation in accept.operations {
             inject_allocation(&mut operation, &pool.role);
+            infer_health_checks(&mut operation);
             self.operate(&mut pool, operation);
         }
         self.allocator.recover(self.now, framework, &pool.agent, &pool.available, Some(refusal));
@@ -71,7 +72,7 @@ impl Master {
 
     /// Launch operations end in task states, so an id for their own state is refused (M128).
     fn refuse_identified(&mut self, pool: &Pool, tasks: &[v1::TaskInfo], name: &str) {
-        let message = format!("The `id` field cannot be set for {name} operations");
+        let message = format!("The `id` field cannot be set on {name} operations");
         let reason = if name == "LAUNCH" { Reason::TaskInvalid } else { Reason::TaskGroupInvalid };
         for task in tasks {
             self.refuse_task(&pool.framework, task, TaskState::TaskError, reason, &message);
@@ -166,6 +167,19 @@ impl Master {
                 self.operation_status(framework, None, &operation, v1::OperationState::OperationError, Some(message));
             }
         }
+    }
+}
+
+/// A health check without a type is of that of its only part: frameworks from before there were types.
+fn infer_health_checks(operation: &mut Operation) {
+    use v1::health_check::Type::{Command, Http};
+    for task in operation.launch.iter_mut().flat_map(|launch| &mut launch.task_infos) {
+        let Some(check) = task.health_check.as_mut().filter(|check| check.r#type.is_none()) else { continue };
+        check.r#type = match (&check.command, &check.http) {
+            (Some(_), None) => Some(Command as i32),
+            (None, Some(_)) => Some(Http as i32),
+            _ => None,
+        };
     }
 }
 

@@ -247,7 +247,7 @@ impl Master {
             agent.tasks.insert((framework_id.clone(), task_id));
         }
         if was_unreachable.is_some() {
-            let status = self.retold(&told, Reason::AgentReregistered, "Unreachable agent re-registered");
+            let status = self.retold(&told, Reason::AgentReregistered, "Unreachable agent re-reregistered");
             let state = super::task::state_of(status.state);
             if let Some(task) =
                 self.frameworks.get_mut(&framework_id).and_then(|found| found.tasks.get_mut(&told.info.task_id.value))

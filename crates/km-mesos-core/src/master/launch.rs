@@ -116,7 +116,7 @@ fn invalid_resource(tasks: &[v1::TaskInfo]) -> Option<String> {
     all.flatten().find_map(|one| {
         let reason = resources::validate(one).err()?;
         let shown = match &one.scalar {
-            Some(scalar) => format!("{}:{}", one.name, scalar.value),
+            Some(scalar) => format!("{}:{}", one.name, resources::Scalar::from_f64(scalar.value)),
             None => one.name.clone(),
         };
         Some(format!("Resource '{shown}' is invalid: {reason}"))

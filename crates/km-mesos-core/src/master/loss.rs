@@ -20,9 +20,8 @@ impl Master {
         self.counters.count("slave_unreachable_completed");
         self.counters.count("slave_removals_reason_unhealthy");
         let Some(agent) = self.agents.get(id) else { return };
-        let (tasks, hostname) = (agent.tasks.clone(), agent.info.hostname.clone());
-        for (framework, task_id) in &tasks {
-            self.lose_sight_of(framework, task_id, &hostname, why);
+        for (framework, task_id) in agent.tasks.clone() {
+            self.lose_sight_of(&framework, &task_id, why);
         }
         let Some(agent) = self.take_agent(id) else { return };
         self.remember_unreachable(id, Self::record_of(&agent));
@@ -47,14 +46,13 @@ impl Master {
         self.persist();
     }
 
-    fn lose_sight_of(&mut self, framework_id: &str, task_id: &str, hostname: &str, why: &str) {
+    fn lose_sight_of(&mut self, framework_id: &str, task_id: &str, why: &str) {
         let Some(mut task) = self.detach_unreleased(framework_id, task_id) else { return };
         let Some(framework) = self.frameworks.get(framework_id) else { return };
         if !terminal(state_of(task.state)) {
             let state = framework.lost_state(TaskState::TaskUnreachable);
-            let message = format!("Agent {hostname} is unreachable: {why}");
             let mut status =
-                master_status(&task.task_id, Some(&task.agent_id), state, Reason::AgentRemoved, message, self.now);
+                master_status(&task.task_id, Some(&task.agent_id), state, Reason::AgentRemoved, why, self.now);
             status.executor_id = task.executor_id.clone();
             status.unreachable_time = Some(time_info(self.now));
             task.state = state as i32;
@@ -149,8 +147,9 @@ impl Master {
             .filter(|(framework, _)| unchecked(framework))
             .flat_map(|(framework, executors)| executors.keys().map(move |id| (framework.clone(), id.clone())))
             .collect();
+        let message = format!("Agent {} disconnected", agent.info.hostname);
         for (framework, task) in tasks {
-            self.end_task(&framework, &task, TaskState::TaskGone, Reason::AgentDisconnected, "Agent disconnected");
+            self.end_task(&framework, &task, TaskState::TaskLost, Reason::AgentDisconnected, &message);
         }
         for (framework, executor) in executors {
             self.forget_executor(id, &framework, &executor);

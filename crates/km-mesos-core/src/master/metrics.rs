@@ -7,10 +7,7 @@ use km_mesos_proto::{
     v1::{self, TaskState, scheduler::call::Type, task_status},
 };
 
-use super::{
-    Master,
-    task::{state_of, terminal},
-};
+use super::{Master, task::state_of};
 
 /// Things counted since the master's start.
 #[derive(Debug, Default)]
@@ -145,7 +142,8 @@ impl Master {
         put("event_queue_dispatches", 0);
         put("event_queue_http_requests", 0);
         put("event_queue_messages", 0);
-        put("tasks_unreachable", frameworks().map(|framework| framework.unreachable_tasks.len()).sum());
+        let lost = frameworks().flat_map(|framework| framework.unreachable_tasks.values());
+        put("tasks_unreachable", lost.filter(|task| state_of(task.state) == TaskState::TaskUnreachable).count());
         for (stage, name) in STAGES {
             let tasks = frameworks().flat_map(|framework| framework.tasks.values());
             put(&format!("tasks_{name}"), tasks.filter(|task| task.state() == stage).count());
@@ -183,11 +181,6 @@ impl Master {
             *counts.entry(state_of(task.state).as_str_name()).or_default() += 1;
         }
         counts
-    }
-
-    /// Whether a task counts as active.
-    pub(super) fn is_active(task: &v1::Task) -> bool {
-        !terminal(state_of(task.state))
     }
 }
 

@@ -216,7 +216,7 @@ impl Master {
             return Answer::ok();
         }
         if self.info_of_agent(id).is_none() {
-            return Answer::refused(404, "Agent not found");
+            return Answer::refused(404, format!("Agent '{id}' not found"));
         }
         self.mark_gone(id);
         Answer::ok()

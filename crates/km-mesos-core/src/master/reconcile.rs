@@ -85,7 +85,7 @@ impl Master {
             healthy: newest.and_then(|status| status.healthy).filter(|_| !terminal(task.forwarded_state())),
             source: Some(Source::Master as i32),
             reason: Some(reason as i32),
-            container_status: newest.and_then(|status| status.container_status.clone()),
+            container_status: info.statuses.iter().rev().find_map(|status| status.container_status.clone()),
             check_status: newest.and_then(|status| status.check_status),
             ..v1::TaskStatus::default()
         }

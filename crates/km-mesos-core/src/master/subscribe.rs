@@ -7,7 +7,13 @@ use km_mesos_proto::v1::{
     scheduler::{self, event},
 };
 
-use super::{Action, ConnectionId, Master, Peer, event::Timer, framework::Framework, validation};
+use super::{
+    Action, ConnectionId, Master, Peer,
+    event::Timer,
+    framework::Framework,
+    task::{master_status, remember_status},
+    validation,
+};
 use crate::{allocator, framework_info::roles_of, link::MasterMessage};
 
 impl Master {
@@ -190,10 +196,18 @@ impl Master {
         let limit = self.config.max_completed_tasks_per_framework;
         let live = std::mem::take(&mut framework.tasks).into_values().map(|task| task.info);
         let lost = std::mem::take(&mut framework.unreachable_tasks).into_values();
-        for mut task in live.chain(lost).collect::<Vec<_>>() {
+        // Those that nobody can see are not counted as killed.
+        let all = live.map(|task| (task, true)).chain(lost.map(|task| (task, false)));
+        for (mut task, seen) in all.collect::<Vec<_>>() {
             if !super::terminal(super::task::state_of(task.state)) || task.state == v1::TaskState::TaskLost as i32 {
-                task.state = v1::TaskState::TaskKilled as i32;
-                self.counters.count("tasks_killed");
+                let (state, reason) = (v1::TaskState::TaskKilled, v1::task_status::Reason::FrameworkRemoved);
+                let message = format!("Framework {id} removed");
+                let status = master_status(&task.task_id, Some(&task.agent_id), state, reason, message, self.now);
+                task.state = state as i32;
+                remember_status(&mut task, &status);
+                if seen {
+                    self.counters.count_status(&status);
+                }
             }
             framework.complete(task, limit);
         }

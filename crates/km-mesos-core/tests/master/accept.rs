@@ -237,11 +237,12 @@ fn a_group_is_launched_whole_or_not_at_all() {
         r#type: Some(v1::executor_info::Type::Default as i32),
         command: None,
         framework_id: Some(framework.into()),
-        ..executor("default", "cpus:0.1;mem:32")
+        ..executor("default", "cpus:0.1;mem:32;disk:10")
     };
     type Change = fn(&mut v1::ExecutorInfo, &mut Vec<v1::TaskInfo>);
-    let cases: [(Option<&str>, Change); 6] = [
+    let cases: [(Option<&str>, Change); 7] = [
         (None, |_, _| {}),
+        (Some("Executor 'default' uses no disk"), |executor, _| executor.resources.retain(|one| one.name != "disk")),
         (Some("'ExecutorInfo.framework_id' must be set"), |executor, _| executor.framework_id = None),
         (Some("Task '1' is invalid: Docker ContainerInfo is not supported on the task"), |_, tasks| {
             let kind = v1::container_info::Type::Docker as i32;
@@ -255,7 +256,7 @@ fn a_group_is_launched_whole_or_not_at_all() {
         }),
     ];
     for (text, change) in cases {
-        let mut stage = stage(framework("a"), "cpus:4;mem:4096");
+        let mut stage = stage(framework("a"), "cpus:4;mem:4096;disk:100");
         let offer = stage.offer.clone();
         let bare =
             |id: &str| v1::TaskInfo { command: Some(v1::CommandInfo::default()), ..task(id, &offer, "cpus:1;mem:100") };

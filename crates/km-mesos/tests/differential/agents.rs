@@ -85,6 +85,15 @@ impl Player {
         }
     }
 
+    /// Waits for so many RESCIND events, whose order says nothing.
+    pub async fn rescinded(&mut self, framework: &mut Framework, count: usize) -> Result<()> {
+        for _ in 0..count {
+            let event = framework.stream.event().await.context("awaiting RESCIND")?;
+            self.note("event", &event["type"]);
+        }
+        Ok(())
+    }
+
     /// Records these fields of a value.
     pub fn note_fields(&mut self, what: &str, value: &Value, fields: &[&str]) {
         for field in fields {

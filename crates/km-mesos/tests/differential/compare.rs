@@ -75,8 +75,11 @@ async fn record(cluster: &Cluster, script: &Script) -> (Vec<String>, bool) {
     };
     let played = (script.play)(&mut player).await;
     let tidied = player.tidy().await;
-    let mut lines = player.into_lines();
     let fine = played.is_ok() && tidied.is_ok();
+    if !fine {
+        println!("{}: the master's log ends with:\n{}", script.name, player.parts.log("master"));
+    }
+    let mut lines = player.into_lines();
     for (what, result) in [("stuck", played), ("not tidied", tidied)] {
         if let Err(error) = result {
             lines.push(format!("{what}: {error:#}"));

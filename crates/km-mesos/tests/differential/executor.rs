@@ -36,6 +36,21 @@ impl Executor {
         Ok(())
     }
 
+    /// The next status that it has for a task.
+    pub fn next_status(&mut self, task: &str, state: &str) -> Value {
+        self.updates += 1;
+        let uuid = uuid::Uuid::from_u128(0x4000_8000_0000_0000_0000 + self.updates);
+        json!({
+            "task_id": { "value": task }, "state": state, "source": "SOURCE_EXECUTOR", "message": format!("is {state}"),
+            "uuid": STANDARD.encode(uuid.as_bytes()), "timestamp": 1_700_000_000.5,
+        })
+    }
+
+    /// Its next update has the uuid of the last one.
+    pub fn says_again(&mut self) {
+        self.updates -= 1;
+    }
+
     fn variable(&self, name: &str) -> Result<&str> {
         self.environment.get(name).map(String::as_str).with_context(|| format!("the executor has no {name}"))
     }
@@ -66,6 +81,19 @@ impl Player {
     /// Waits for the process of the framework's executor.
     pub async fn executor_begins(&self, framework: &Framework, id: &str) -> Result<BTreeMap<String, String>> {
         environment(&self.folder.join(&framework.id).join(format!("{id}.env"))).await
+    }
+
+    /// Lets an executor's process end that nobody subscribed for.
+    pub fn executor_exits(&self, framework: &Framework, id: &str, code: i32) -> Result<()> {
+        let exit = self.folder.join(&framework.id).join(format!("{id}.exit"));
+        let part = exit.with_extension("writing");
+        fs::write(&part, code.to_string())?;
+        Ok(fs::rename(part, exit)?)
+    }
+
+    /// Lets another executor of the same id come after this one.
+    pub fn executor_forgotten(&self, framework: &Framework, id: &str) -> Result<()> {
+        Ok(fs::remove_file(self.folder.join(&framework.id).join(format!("{id}.env")))?)
     }
 
     /// Subscribes again in an executor's place once its agent is back, with what the agent may have missed.
@@ -146,12 +174,21 @@ impl Player {
 
     /// The executor says that its task is in this state.
     pub async fn update(&mut self, executor: &mut Executor, task: &str, state: &str) -> Result<Reply> {
-        executor.updates += 1;
-        let uuid = uuid::Uuid::from_u128(0x4000_8000_0000_0000_0000 + executor.updates);
-        let status = json!({
-            "task_id": { "value": task }, "state": state, "source": "SOURCE_EXECUTOR", "message": format!("is {state}"),
-            "uuid": STANDARD.encode(uuid.as_bytes()), "timestamp": 1_700_000_000.5,
-        });
+        self.update_with(executor, task, state, json!({})).await
+    }
+
+    /// As `update`, with more to say.
+    pub async fn update_with(
+        &mut self,
+        executor: &mut Executor,
+        task: &str,
+        state: &str,
+        more: Value,
+    ) -> Result<Reply> {
+        let mut status = executor.next_status(task, state);
+        for (field, value) in more.as_object().into_iter().flatten() {
+            status[field] = value.clone();
+        }
         self.executor_call(executor, "UPDATE", json!({ "update": { "status": status } })).await
     }
 
@@ -168,6 +205,27 @@ impl Player {
         Ok(event)
     }
 
+    /// As `acknowledged`, past failures and offers and not recorded: the status.
+    pub async fn acknowledged_quietly(&mut self, framework: &mut Framework) -> Result<Value> {
+        loop {
+            let event = framework.stream.event().await?;
+            if event["type"] == "OFFERS" {
+                framework.stream.offers.extend(event["offers"]["offers"].as_array().into_iter().flatten().cloned());
+            }
+            if event["type"] != "UPDATE" {
+                continue;
+            }
+            let status = event["update"]["status"].clone();
+            if status["uuid"].is_string() {
+                let body = json!({ "acknowledge": {
+                    "agent_id": status["agent_id"], "task_id": status["task_id"], "uuid": status["uuid"],
+                } });
+                self.call(framework, "ACKNOWLEDGE", body).await?;
+            }
+            return Ok(status);
+        }
+    }
+
     /// The executor's update, seen by the framework and acknowledged on both sides.
     pub async fn passes_on(
         &mut self,
@@ -182,17 +240,20 @@ impl Player {
         Ok(())
     }
 
-    /// Waits until the agent has seen all that the framework said so far: messages come after it.
+    /// Waits until the only agent has seen all that the framework said so far: messages come after it.
     pub async fn settled(&mut self, framework: &Framework, executor: &mut Executor) -> Result<()> {
-        let status = self.state("/slaves").await?;
-        let agents = status["slaves"].as_array().into_iter().flatten();
-        for agent in agents.filter(|agent| agent["active"] == true) {
-            let message = json!({
-                "agent_id": { "value": agent["id"] }, "data": STANDARD.encode("settled"),
-                "executor_id": { "value": executor.variable("MESOS_EXECUTOR_ID")? },
-            });
-            self.call(framework, "MESSAGE", json!({ "message": message })).await?;
-        }
+        let shown = self.state("/slaves").await?;
+        let agent = json!({ "value": shown["slaves"][0]["id"] });
+        self.settled_on(framework, executor, &agent).await
+    }
+
+    /// As `settled`, on this agent.
+    pub async fn settled_on(&mut self, framework: &Framework, executor: &mut Executor, agent: &Value) -> Result<()> {
+        let message = json!({
+            "agent_id": agent, "data": STANDARD.encode("settled"),
+            "executor_id": { "value": executor.variable("MESOS_EXECUTOR_ID")? },
+        });
+        self.call(framework, "MESSAGE", json!({ "message": message })).await?;
         self.executor_event(executor, "MESSAGE").await?;
         Ok(())
     }

@@ -14,8 +14,8 @@ mod stream;
 use cluster::Setup;
 use compare::compare;
 use scripts::{
-    accept, auth, constraints, drain, failover, flags, maintenance, offers, quota, reservations, restarts, shares,
-    subscribe, update_framework,
+    accept, auth, constraints, drain, failover, flags, launch, lost, maintenance, offers, quota, recovery,
+    reservations, restarts, shares, subscribe, tasks, update_framework,
 };
 
 fn agents(agents: usize) -> Setup {
@@ -34,12 +34,21 @@ async fn offers_of_one_agent() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn offers_of_two_agents() {
-    compare(&agents(2), &[offers::OFFERS_OF_TWO_AGENTS, accept::ACCEPT_OF_TWO_AGENTS, constraints::CONSTRAINTS]).await;
+    compare(
+        &agents(2),
+        &[
+            offers::OFFERS_OF_TWO_AGENTS,
+            accept::ACCEPT_OF_TWO_AGENTS,
+            launch::LAUNCH_ON_TWO_AGENTS,
+            constraints::CONSTRAINTS,
+        ],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_of_one_agent() {
-    compare(&agents(1), &[accept::ACCEPT]).await;
+    compare(&agents(1), &[accept::ACCEPT, launch::LAUNCH, tasks::TASKS]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -78,6 +87,22 @@ async fn callers_that_are_asked() {
 async fn agents_that_are_drained() {
     compare(&agents(1), &[auth::OF_NOBODY, drain::DRAIN, drain::DRAIN_WHILE_AWAY, maintenance::DOWN]).await;
     compare(&agents(2), &[maintenance::MAINTENANCE]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_that_are_lost() {
+    let master_flags = lost::FLAGS.map(str::to_owned).to_vec();
+    compare(&Setup { master_flags, ..agents(2) }, &[lost::LOST]).await;
+    compare(&agents(2), &[lost::GONE]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_that_recover() {
+    let flag = |flag: &str| vec![flag.to_owned()];
+    let agent_flags = flag("executor_reregistration_timeout=3secs");
+    compare(&Setup { agent_flags, ..agents(1) }, &[recovery::RECOVERY]).await;
+    let agent_flags = flag("executor_registration_timeout=1secs");
+    compare(&Setup { agent_flags, ..agents(1) }, &[tasks::SLOW]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -64,6 +64,11 @@ impl Names {
             Value::String(text) => Value::String(self.text(text)),
             Value::Array(items) => Value::Array(items.iter().map(|item| self.value(item)).collect()),
             Value::Object(fields) => Value::Object(self.fields(fields)),
+            // 1.0 and 1 are the same number.
+            Value::Number(number) => match number.as_f64() {
+                Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => Value::from(float as i64),
+                _ => value.clone(),
+            },
             other => other.clone(),
         }
     }
@@ -71,7 +76,12 @@ impl Names {
     /// The text with placeholders for the ids, addresses and paths in it.
     pub fn text(&mut self, text: &str) -> String {
         // What follows is a list in no certain order, or a message in protobuf's debug form.
-        let end = ["is more than available", "with same ExecutorID."];
+        let end = [
+            "is more than available",
+            "are more than available",
+            "with same ExecutorID.",
+            "There are overlapping resources in the task",
+        ];
         let end = end.iter().find_map(|known| text.find(known).map(|start| start + known.len()));
         let text = end.and_then(|end| text.get(..end)).unwrap_or(text);
         let plain = |text: String, (from, to): &(String, String)| text.replace(from, to);

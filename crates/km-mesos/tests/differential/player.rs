@@ -215,6 +215,16 @@ impl Player {
         self.parts.signal(agent, "USR1").await
     }
 
+    /// Stops an agent's clock: it neither reads nor answers.
+    pub async fn freeze(&self, agent: &str) -> Result<()> {
+        self.parts.signal(agent, "STOP").await
+    }
+
+    /// Lets it go on.
+    pub async fn thaw(&self, agent: &str) -> Result<()> {
+        self.parts.signal(agent, "CONT").await
+    }
+
     /// Starts a part again, and waits until the master leads and has recovered.
     pub async fn start(&self, part: &str) -> Result<()> {
         self.start_with(part, &[]).await

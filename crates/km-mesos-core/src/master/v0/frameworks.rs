@@ -47,9 +47,9 @@ impl Master {
             "resources": amounts_of(&(used.clone() + &offered), true),
             "used_resources": amounts_of(&used, true),
             "offered_resources": amounts_of(&offered, true),
-            "tasks": framework.tasks.values().filter(|task| Self::is_active(&task.info)).map(|task| task_page(&task.info)).collect::<Vec<_>>(),
+            "tasks": framework.tasks.values().map(|task| task_page(&task.info)).collect::<Vec<_>>(),
             "unreachable_tasks": framework.unreachable_tasks.values().map(task_page).collect::<Vec<_>>(),
-            "completed_tasks": self.completed_pages(framework),
+            "completed_tasks": framework.completed_tasks.iter().map(task_page).collect::<Vec<_>>(),
             "offers": offers.collect::<Vec<_>>(),
             "executors": self.executor_pages(&framework.id),
         });
@@ -73,12 +73,6 @@ impl Master {
         page
     }
 
-    /// Tasks that are over, acknowledged or not.
-    fn completed_pages(&self, framework: &Framework) -> Vec<Value> {
-        let ended = framework.tasks.values().map(|task| &task.info).filter(|task| !Self::is_active(task));
-        framework.completed_tasks.iter().chain(ended).map(task_page).collect()
-    }
-
     fn executor_pages(&self, framework: &str) -> Vec<Value> {
         let of_agent = |agent: &super::super::agent::Agent| -> Vec<Value> {
             let executors = agent.executors.get(framework).into_iter().flat_map(|executors| executors.values());
@@ -93,8 +87,15 @@ impl Master {
                         "slave_id": agent.id,
                         "resources": amounts_of(&super::super::validation::resource::read(&executor.resources).unallocated(), true),
                         "role": role,
+                        "name": executor.name(),
                     }),
                 );
+                if let Some(labels) = &executor.labels {
+                    merge(&mut page, json!({ "labels": json::to_value(labels)["labels"] }));
+                }
+                if let Some(command) = &executor.command {
+                    merge(&mut page, json!({ "command": command_page(command) }));
+                }
                 page
             };
             executors.map(page).collect()
@@ -106,6 +107,19 @@ impl Master {
 pub(super) fn capabilities(info: &v1::FrameworkInfo) -> Vec<&'static str> {
     let kinds = info.capabilities.iter().filter_map(|one| one.r#type.and_then(|kind| Capability::try_from(kind).ok()));
     kinds.map(|kind| kind.as_str_name()).collect()
+}
+
+/// A command in the words of the old endpoints.
+fn command_page(command: &v1::CommandInfo) -> Value {
+    let uris: Vec<Value> = command.uris.iter().map(json::to_value).collect();
+    let mut page = json!({ "argv": command.arguments, "uris": uris });
+    if let Some(value) = &command.value {
+        merge(&mut page, json!({ "value": value }));
+    }
+    if let Some(environment) = &command.environment {
+        merge(&mut page, json!({ "environment": json::to_value(environment) }));
+    }
+    page
 }
 
 fn offer_page(offer: &v1::Offer) -> Value {

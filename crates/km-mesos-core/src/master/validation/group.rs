@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use km_mesos_proto::{
-    resources::{Resources, overlaps},
+    resources::{Resources, Scalar, overlaps},
     v1::{self, container_info, health_check},
 };
 
@@ -29,6 +29,10 @@ impl Refusal {
     }
 }
 
+/// What an executor of a group needs at least; memory in MB.
+const LEAST_CPUS: Scalar = Scalar(10);
+const LEAST_MEMORY: Scalar = Scalar(32_000);
+
 pub(in crate::master) fn validate(
     group: &v1::TaskGroupInfo,
     info: &v1::ExecutorInfo,
@@ -45,10 +49,11 @@ pub(in crate::master) fn validate(
     }
     let mut ids = BTreeSet::new();
     for one in &group.tasks {
+        of_same_executor(one, info).map_err(Refusal::whole)?;
         let fresh = ids.insert(&one.task_id.value);
         let unique = ensure(fresh, || format!("Task has duplicate ID: {}", one.task_id.value));
         unique
-            .and_then(|()| of_task(one, info, framework, agent))
+            .and_then(|()| of_task(one, framework, agent))
             .map_err(|reason| Refusal::whole(format!("Task '{}' is invalid: {reason}", one.task_id.value)))?;
     }
     together(group, info, framework, agent, available).map_err(Refusal::whole)
@@ -61,32 +66,54 @@ fn of_executor(info: &v1::ExecutorInfo, framework: &Framework) -> Result<(), Str
     // Not filled in as for single tasks: the executor is shared by tasks that the framework describes as a whole.
     ensure(info.framework_id.is_some(), || "'ExecutorInfo.framework_id' must be set".to_owned())?;
     executor::validate(info, framework)?;
+    worth_an_executor(info)?;
     let docker = info.container.as_ref().is_some_and(|info| info.r#type == container_info::Type::Docker as i32);
     ensure(!docker, || "Docker ContainerInfo is not supported on the executor".to_owned())
 }
 
-fn of_task(one: &v1::TaskInfo, info: &v1::ExecutorInfo, framework: &Framework, agent: &Agent) -> Result<(), String> {
+/// An executor of a group needs a little of everything.
+fn worth_an_executor(info: &v1::ExecutorInfo) -> Result<(), String> {
+    let (held, id) = (resource::read(&info.resources), &info.executor_id.value);
+    let shown = |name: &str, unit: &str| {
+        let none = held.get(name).is_empty();
+        if none { "None".to_owned() } else { format!("{}{unit}", held.scalar(name)) }
+    };
+    ensure(held.scalar("cpus") >= LEAST_CPUS, || {
+        format!("Executor '{id}' uses less CPUs ({}) than the minimum required ({LEAST_CPUS})", shown("cpus", ""))
+    })?;
+    ensure(held.scalar("mem") >= LEAST_MEMORY, || {
+        format!(
+            "Executor '{id}' uses less memory ({}) than the minimum required ({LEAST_MEMORY}MB)",
+            shown("mem", "MB")
+        )
+    })?;
+    ensure(!held.get("disk").is_empty(), || format!("Executor '{id}' uses no disk"))
+}
+
+fn of_same_executor(one: &v1::TaskInfo, info: &v1::ExecutorInfo) -> Result<(), String> {
+    ensure(one.executor.as_ref().is_none_or(|own| own == info), || {
+        format!(
+            "The `ExecutorInfo` of task '{}' is different from executor '{}'",
+            one.task_id.value, info.executor_id.value
+        )
+    })
+}
+
+fn of_task(one: &v1::TaskInfo, framework: &Framework, agent: &Agent) -> Result<(), String> {
     task::form(one, framework, agent)?;
-    if let Some(own) = &one.executor {
-        ensure(own == info, || {
-            format!(
-                "The `ExecutorInfo` of task '{}' is different from executor '{}'",
-                one.task_id.value, info.executor_id.value
-            )
-        })?;
-    }
     if let Some(container) = &one.container {
         ensure(container.r#type != container_info::Type::Docker as i32, || {
             "Docker ContainerInfo is not supported on the task".to_owned()
         })?;
-        ensure(container.network_infos.is_empty(), || "NetworkInfos must not be set on the task".to_owned())?;
     }
     let remote = one
         .health_check
         .as_ref()
         .is_some_and(|check| matches!(check.r#type(), health_check::Type::Http | health_check::Type::Tcp));
-    let default = info.r#type == Some(v1::executor_info::Type::Default as i32);
-    ensure(!(remote && default), || "HTTP and TCP health checks are not supported on the task".to_owned())?;
+    let own_network = one.container.as_ref().is_some_and(|container| !container.network_infos.is_empty());
+    ensure(!(remote && own_network), || {
+        "HTTP and TCP health checks are not supported for nested containers not joining parent's network".to_owned()
+    })?;
     let shares = one.container.as_ref().and_then(|info| info.linux_info.as_ref()?.share_cgroups);
     ensure(one.limits.is_empty() || shares == Some(false), || {
         "Resource limits may only be set for tasks within a task group when 'share_cgroups' is 'false'".to_owned()
@@ -114,6 +141,6 @@ fn together(
     }
     let needed: Resources = parts.into_iter().sum();
     ensure(available.contains(&needed), || {
-        format!("Total resources {needed} required by task group and its executor is more than available {available}")
+        format!("Total resources {needed} required by task group and its executor are more than available {available}")
     })
 }

@@ -129,7 +129,8 @@ impl Parts {
             Self::Embedded(parts) => parts.log(name),
         };
         let text = fs::read_to_string(log).unwrap_or_default();
-        text.lines().rev().take(10).collect::<Vec<_>>().join("\n")
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
     }
 }
 

@@ -153,7 +153,7 @@ async fn killing_an_unknown_task_tells_its_state(p: &mut Player) -> Result<()> {
     Ok(())
 }
 
-// M178, M182
+// M130, M178, M182
 async fn a_kill_reaches_the_executor(p: &mut Player) -> Result<()> {
     let mut framework = p.framework(info(&["*"])).await?;
     let offer = p.offer(&mut framework).await?;
@@ -164,6 +164,7 @@ async fn a_kill_reaches_the_executor(p: &mut Player) -> Result<()> {
     p.passes_on(&mut executor, &mut framework, "t", "TASK_KILLED").await
 }
 
+// M220 to M222, M226, M227
 async fn reconciliation_tells_states(p: &mut Player) -> Result<()> {
     let mut first = p.framework(info(&["*"])).await?;
     let offer = p.offer(&mut first).await?;

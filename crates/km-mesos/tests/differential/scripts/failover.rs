@@ -31,7 +31,7 @@ pub const FAILOVER: &[Script] = scripts![
 /// Needs one agent, and the 10 seconds after which it tries again.
 pub const RETRIES: &[Script] = scripts![an_update_that_was_not_acknowledged_comes_again];
 
-// M029
+// M029, M205, M211
 async fn an_update_that_was_not_acknowledged_comes_again(p: &mut Player) -> Result<()> {
     let mut first = p.framework(info(&["*"])).await?;
     let offer = p.offer(&mut first).await?;

@@ -169,8 +169,7 @@ async fn a_schedule_is_told_with_offers_and_inverse_offers(p: &mut Player) -> Re
     p.offers(&mut idle, 2).await?;
     schedule(p, &[&[&here()]], 60.0).await?;
     inverse(p, &mut framework, 2).await?;
-    p.expect(&mut idle, "RESCIND").await?;
-    p.expect(&mut idle, "RESCIND").await?;
+    p.rescinded(&mut idle, 2).await?;
     p.offers(&mut idle, 2).await?;
     inverse(p, &mut idle, 2).await?;
     read(p).await?;
