@@ -193,7 +193,8 @@ fn an_agent_that_goes_without_a_word_is_found_out_by_reconciliation() {
     world.run(SECOND * 2);
     assert!(world.api.pods.contains_key(&pod));
     world.send(Event::Request(km_scheduler::core::Request::Explicit));
-    world.run(SECOND * 3);
+    // One reconciliation follows another after a pause of 15 s.
+    world.run(SECOND * 20);
     assert!(!world.api.pods.contains_key(&pod));
 }
 
