@@ -7,6 +7,7 @@
 mod action;
 mod agents;
 mod asked;
+mod backoff;
 mod config;
 mod demand;
 mod effects;

@@ -348,3 +348,28 @@ fn data_that_is_no_status_does_no_harm() {
         assert_eq!(stage.core.task_lines()[0].state, 1);
     }
 }
+
+#[test]
+fn annotations_and_labels_have_the_names_of_the_original() {
+    use km_kube::keys;
+    let table = [
+        (keys::BINDING_HOST, "bindingHost"),
+        (keys::TASK_ID, "taskId"),
+        (keys::SLAVE_ID, "slaveId"),
+        (keys::OFFER_ID, "offerId"),
+        (keys::EXECUTOR_ID, "executorId"),
+        (keys::EXECUTOR_RESOURCES, "executorResources"),
+        (keys::PORT_MAPPING, "portMapping"),
+        (keys::STATIC_POD_FILENAME, "staticPodFilename"),
+        (keys::ROLES, "roles"),
+        (keys::DISCOVERY_VISIBILITY, "discovery-visibility"),
+        (keys::DISCOVERY_NAME, "discovery-name"),
+        (keys::DISCOVERY_ENVIRONMENT, "discovery-environment"),
+        (keys::DISCOVERY_LOCATION, "discovery-location"),
+        (keys::DISCOVERY_VERSION, "discovery-version"),
+        (keys::ATTRIBUTE_PREFIX, "attribute-"),
+    ];
+    for (key, name) in table {
+        assert_eq!(key, format!("k8s.mesosphere.io/{name}"));
+    }
+}

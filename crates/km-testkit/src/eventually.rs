@@ -25,3 +25,24 @@ pub fn eventually_within<T>(patience: Duration, what: &str, mut condition: impl 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_ends_when_the_condition_holds() {
+        let mut looks = 0;
+        let found = eventually("it flips", || {
+            looks += 1;
+            if looks == 3 { Ok("flipped") } else { Err("not yet".to_owned()) }
+        });
+        assert_eq!((found, looks), ("flipped", 3));
+    }
+
+    #[test]
+    #[should_panic(expected = "it never comes: not within 0 s: the reason")]
+    fn a_condition_that_never_holds_fails_the_test_with_its_reason() {
+        eventually_within(Duration::ZERO, "it never comes", || Err::<(), _>("the reason".to_owned()));
+    }
+}

@@ -224,7 +224,7 @@ impl Core {
             message: format!("The launch on {} failed: {why}", task.hostname),
         });
         // Not at once: what made it fail may do so again.
-        let pause = self.queue.penalty(&task.pod, self.config.backoff);
+        let pause = self.queue.penalty(now, &task.pod, self.config.backoff);
         self.requeue(now, &current, pause, out);
     }
 }

@@ -6,13 +6,15 @@ use k8s_openapi::api::core::v1::Pod;
 use km_placement::{Need, PendingPod};
 use km_podtask::{PodKey, Want};
 
+use super::backoff::Backoff;
+
 /// The pods that wait.
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: BTreeMap<PodKey, Waiting>,
     next_number: u64,
-    /// How long pods whose launch failed wait before the next one; doubles with each failure.
-    penalties: BTreeMap<PodKey, Duration>,
+    /// Of pods whose launch failed.
+    backoff: Backoff,
     /// Pods that may not wait, with what was told about it.
     pub held: BTreeMap<PodKey, String>,
 }
@@ -85,15 +87,13 @@ impl Queue {
     }
 
     /// The pause before the next launch of a pod whose last one failed.
-    pub fn penalty(&mut self, key: &PodKey, (first, longest): (Duration, Duration)) -> Duration {
-        let pause = self.penalties.get(key).map_or(first, |last| (*last * 2).min(longest));
-        self.penalties.insert(key.clone(), pause);
-        pause
+    pub fn penalty(&mut self, now: Duration, key: &PodKey, bounds: (Duration, Duration)) -> Duration {
+        self.backoff.next(now, key, bounds)
     }
 
     /// The pod was bound or deleted: its failures don't count any more.
     pub fn forgive(&mut self, key: &PodKey) {
-        self.penalties.remove(key);
+        self.backoff.forget(key);
     }
 
     pub fn get(&self, key: &PodKey) -> Option<&Waiting> {
