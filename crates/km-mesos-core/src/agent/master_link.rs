@@ -23,6 +23,8 @@ pub(super) struct MasterLink {
     state: LinkState,
     /// Attempts since the last registration.
     attempts: u32,
+    /// Ends of executors that the registration under way still lists.
+    exits: Vec<AgentMessage>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +64,7 @@ impl Agent {
         }
         self.link.number += 1;
         self.link.state = LinkState::Registering;
+        self.link.exits.clear();
         self.timers.set(Timer::Link, self.now + REGISTRATION_TIMEOUT);
         let register = Box::new(self.registration());
         self.act(Action::Connect { link: self.link.number, register });
@@ -90,6 +93,8 @@ impl Agent {
     pub(super) fn send(&mut self, message: AgentMessage) {
         if self.link.is_registered() {
             self.act(Action::Send(Box::new(message)));
+        } else if matches!(message, AgentMessage::ExecutorExited { .. }) {
+            self.link.exits.push(message);
         }
     }
 
@@ -176,6 +181,9 @@ impl Agent {
         self.link.state = LinkState::Registered { ping_timeout };
         self.link.attempts = 0;
         self.timers.set(Timer::Link, self.now + ping_timeout);
+        for exit in std::mem::take(&mut self.link.exits) {
+            self.send(exit);
+        }
         self.forward_everything();
     }
 

@@ -145,3 +145,14 @@ fn what_ran_is_what_the_shell_is_asked_about() {
     asked.sort();
     assert_eq!(asked, expected);
 }
+
+/// The registration under way lists the executor, so the master must hear of its end after it.
+#[test]
+fn the_end_of_an_executor_during_registration_is_told_after_it() {
+    let mut bench = Bench::registered();
+    let container = running(&mut bench);
+    bench.restart(&[]);
+    assert!(connects(&bench.pass(Duration::from_secs(2))));
+    assert_eq!(exits(&bench.feed(Event::Exited { container, status: Some(9) })), []);
+    assert_eq!(exits(&bench.register()), [("e".to_owned(), 9)]);
+}
