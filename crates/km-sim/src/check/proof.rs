@@ -32,7 +32,7 @@ impl World {
         if wanted && self.runs.tasks.contains_key(&id) {
             self.violate(|| format!("invariant 4: {key} is deleted while {id} lives"));
         }
-        if ended {
+        if wanted && ended {
             self.violate(|| format!("invariant 4: {key} ended by itself and is deleted"));
         }
     }
