@@ -138,6 +138,20 @@ fn a_draining_agent_is_emptied_and_a_deactivated_one_is_only_closed() {
 }
 
 #[test]
+fn the_executor_of_a_drained_agent_ends_once_its_pods_are_gone() {
+    let (mut world, pods) = two_pods();
+    on(&world, &pods, "host1");
+    let agent = world.mesos.seen()[0].id.clone();
+    let has_executor = |world: &World| world.mesos.agents[&agent].executor.is_some();
+    assert!(has_executor(&world));
+    let mut seen = world.mesos.seen();
+    seen[0] = AgentSeen { draining: true, deactivated: true, ..seen[0].clone() };
+    world.send(Event::Agents(seen));
+    world.run(SECOND * 90);
+    assert!(!has_executor(&world), "its pods are gone, and nobody waits for its own time to end");
+}
+
+#[test]
 fn taints_of_users_stay() {
     let (mut world, _) = two_pods();
     let own = serde_json::json!([{ "key": "own", "effect": "NoSchedule" }]);

@@ -114,7 +114,8 @@ impl Core {
             || self.prototypes.get(&agent.executor_id).is_some_and(|other| are_kin(other, ours))
     }
 
-    /// Asks executors of an earlier configuration to end where they have nothing to do. One that has refuses.
+    /// Asks executors to end where they have nothing to do and are in the way: those of an earlier configuration, and
+    /// on agents that are being drained, which Mesos calls drained only without executors. One that has tasks refuses.
     pub(super) fn retire_idle(&mut self, now: Duration, out: &mut Vec<Action>) {
         // It looks at every agent, so not at every event.
         if self.prototypes.looked.is_some_and(|looked| now < looked + LOOKS) {
@@ -123,17 +124,13 @@ impl Core {
         self.prototypes.looked = Some(now);
         let due = |agent: &&Agent| agent.retiring.is_none_or(|asked| asked + ASK_AGAIN <= now);
         let old = self.agents.current().filter(|agent| agent.lost.is_none() && agent.executor_runs);
-        let old = old.filter(due).filter(|agent| !self.is_current(agent));
+        let old = old.filter(due).filter(|agent| agent.upkeep.draining || !self.is_current(agent));
         let idle: Vec<(String, String)> = old
             .filter(|agent| !self.tasks.live().any(|task| task.agent_id == agent.id))
             .map(|agent| (agent.id.clone(), agent.executor_id.clone()))
             .collect();
         for (agent_id, executor_id) in idle {
-            tracing::info!(
-                agent = agent_id,
-                executor = executor_id,
-                "an idle executor of an earlier configuration is to end"
-            );
+            tracing::info!(agent = agent_id, executor = executor_id, "an idle executor is to end");
             if let Some(agent) = self.agents.get_mut(&agent_id) {
                 agent.retiring = Some(now);
             }

@@ -46,9 +46,14 @@ impl Stand {
 
     /// Creates a pod and waits until the scheduler has it in its queue.
     async fn create(&self, pod: &Pod) {
+        self.submit(pod).await;
+        self.waits(pod.metadata.name.as_deref().unwrap()).await;
+    }
+
+    /// Creates a pod that may be launched at once, from offers that are held.
+    async fn submit(&self, pod: &Pod) {
         let pods: Api<Pod> = Api::namespaced(self.cluster.client.clone(), "default");
         pods.create(&PostParams::default(), pod).await.unwrap();
-        self.waits(pod.metadata.name.as_deref().unwrap()).await;
     }
 
     /// Waits until a pod waits for offers.

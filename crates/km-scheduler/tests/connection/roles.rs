@@ -49,7 +49,7 @@ async fn a_pods_role_chooses_the_offer_and_is_on_every_resource() {
 
     let mut annotated = pod("q", "1");
     annotated.metadata.annotations = Some([("k8s.mesosphere.io/roles".to_owned(), "b".to_owned())].into());
-    stand.create(&annotated).await;
+    stand.submit(&annotated).await;
     let runs_already = |mut offer: v1::Offer| {
         offer.executor_ids = vec![executor.executor_id.clone()];
         offer
