@@ -157,11 +157,15 @@ impl Node {
 
     /// Tells what the pod (and the executor, if it must come along) lacks in a pool.
     pub fn each_lacking(&self, pool: &Pool, need: &Need, change: &Change<'_>, tell: &mut dyn FnMut(&str, i64)) {
-        let executor = self.supply.executor.as_ref();
-        if let Some(executor) = executor
-            && !executor_fits(pool, executor, tell)
-        {
-            return;
+        let choices = self.supply.executors.as_deref();
+        let executor = choices.and_then(|choices| choices.iter().find(|executor| executor.pool_role == pool.role));
+        match (choices, executor) {
+            (Some(choices), None) => {
+                let least = choices.iter().map(ExecutorNeed::milli_cpu).min();
+                return tell("cpu", least.unwrap_or(1));
+            }
+            (_, Some(executor)) if !executor_fits(pool, executor, tell) => return,
+            _ => {}
         }
         let mut one = |name: &str, want: i64, amount: &dyn Fn(&Amounts) -> i64| {
             let shares = pool.shares.iter().filter(|share| need.roles.contains(&share.role));
@@ -184,10 +188,6 @@ impl Node {
 
 /// Whether the executor's part is in the pool; tells what isn't.
 fn executor_fits(pool: &Pool, executor: &ExecutorNeed, tell: &mut dyn FnMut(&str, i64)) -> bool {
-    if pool.role != executor.pool_role {
-        tell("cpu", executor.shares.iter().map(|(_, amounts)| amounts.milli_cpu).sum());
-        return false;
-    }
     let mut fits = true;
     let mut roles: Vec<&str> = executor.shares.iter().map(|(role, _)| role.as_str()).collect();
     roles.sort_unstable();
@@ -240,8 +240,8 @@ pub(crate) struct Taken {
     /// Amounts and ports by share.
     parts: Vec<(usize, Amounts)>,
     ports: Vec<(usize, u16)>,
-    /// The executor that came along.
-    pub executor: Option<ExecutorNeed>,
+    /// The executors of which one came along.
+    pub executors: Option<Vec<ExecutorNeed>>,
 }
 
 impl Node {
@@ -249,11 +249,10 @@ impl Node {
     pub fn take(&mut self, need: &Need, pool: usize) -> Taken {
         let mut taken = Taken { version: self.version, pool, ..Taken::default() };
         let Some(pool) = self.supply.pools.get_mut(pool) else { return taken };
-        if let Some(executor) = self.supply.executor.take() {
-            for (role, amounts) in &executor.shares {
-                take_amounts(&mut pool.shares, amounts, std::slice::from_ref(role), &mut taken);
-            }
-            taken.executor = Some(executor);
+        taken.executors = self.supply.executors.take();
+        let own = taken.executors.iter().flatten().find(|executor| executor.pool_role == pool.role).cloned();
+        for (role, amounts) in own.iter().flat_map(|executor| &executor.shares) {
+            take_amounts(&mut pool.shares, amounts, std::slice::from_ref(role), &mut taken);
         }
         take_amounts(&mut pool.shares, &need.amounts, &need.roles, &mut taken);
         take_ports(&mut pool.shares, need, &mut taken);
@@ -274,8 +273,8 @@ impl Node {
                 set.put(port);
             }
         }
-        if taken.executor.is_some() {
-            self.supply.executor = taken.executor;
+        if taken.executors.is_some() {
+            self.supply.executors = taken.executors;
         }
     }
 }

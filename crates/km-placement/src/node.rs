@@ -31,8 +31,9 @@ pub struct NodeFacts {
 pub struct Supply {
     /// One entry for each role that offers are made to.
     pub pools: Vec<Pool>,
-    /// What must be taken for an executor before the first pod; none when one runs.
-    pub executor: Option<ExecutorNeed>,
+    /// What must be taken for an executor before the first pod, by the pool that it is taken from; none when one runs.
+    /// From a pool that isn't named no executor can be launched.
+    pub executors: Option<Vec<ExecutorNeed>>,
     /// What a running executor takes: together with the pods it tells for an agent without an offer whether more room
     /// is to be expected.
     pub executor_use: Amounts,
@@ -67,6 +68,13 @@ pub struct ExecutorNeed {
     pub pool_role: String,
     /// Amounts by reservation role.
     pub shares: Vec<(String, Amounts)>,
+}
+
+impl ExecutorNeed {
+    /// Its processors in all.
+    pub fn milli_cpu(&self) -> i64 {
+        self.shares.iter().map(|(_, amounts)| amounts.milli_cpu).sum()
+    }
 }
 
 impl Supply {

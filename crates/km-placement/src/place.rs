@@ -55,7 +55,7 @@ impl Engine {
             preempted: false,
         };
         self.put(assigned);
-        let with_executor = taken.executor.is_some();
+        let with_executor = taken.executors.is_some();
         Ok(Placement { pod: pod.id.clone(), node: name, pool, with_executor, taken })
     }
 

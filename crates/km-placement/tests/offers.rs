@@ -41,7 +41,7 @@ fn place(engine: &mut Engine, pods: &[PendingPod], agents: &[Agent]) {
             }
             let (had, has) = (offered(before), offered(&after));
             assert!(has.values().all(|left| left.0 >= 0 && left.1 >= 0), "too much was taken: {has:?}");
-            let own = before.executor.as_ref().map_or(amounts(0, 0), |_| amounts(250, 128));
+            let own = before.executors.as_ref().map_or(amounts(0, 0), |_| amounts(250, 128));
             let foreign = had.iter().filter(|(role, _)| *role != "*" && !wanted.need.roles.contains(role));
             for (role, had) in foreign {
                 assert_eq!(has[role], *had, "{role} isn't one of the pod's roles");
@@ -51,7 +51,7 @@ fn place(engine: &mut Engine, pods: &[PendingPod], agents: &[Agent]) {
             assert_eq!(had.0 - has.0, need.amounts.milli_cpu + own.milli_cpu);
             assert_eq!(had.1 - has.1, need.amounts.memory_bytes + own.memory_bytes);
             assert_eq!(had.2 - has.2, need.ports.named.len() + need.ports.any);
-            assert!(after.executor.is_none());
+            assert!(after.executors.is_none());
         }
         if let Ok(placement) = placed {
             // Taken back, everything is as it was; then it is placed for good.

@@ -56,7 +56,12 @@ impl Agent {
 
     pub fn offer(&self, engine: &mut Engine) {
         let pools = vec![Pool { role: "*".into(), shares: self.shares.clone() }];
-        let supply = Supply { pools, executor: self.executor.clone(), arrival: self.arrival, ..Supply::default() };
+        let supply = Supply {
+            pools,
+            executors: self.executor.clone().map(|executor| vec![executor]),
+            arrival: self.arrival,
+            ..Supply::default()
+        };
         engine.set_supply(&self.name, supply);
     }
 

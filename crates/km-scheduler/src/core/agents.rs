@@ -214,6 +214,12 @@ impl Core {
         }
     }
 
+    /// What the executor of an agent takes of the offers to one role: what was chosen, if they hold it, else anew.
+    pub(super) fn executor_within(&self, agent: &Agent, offered: &[v1::Resource]) -> Option<Vec<v1::Resource>> {
+        let fits = |resources: &Vec<v1::Resource>| takes_executor(&mut offered.to_vec(), resources);
+        agent.executor.clone().filter(fits).or_else(|| self.executor_from(offered.to_vec()))
+    }
+
     /// The executor's resources as the agent's node remembers them, if they are of the same executor.
     fn noted_executor(&self, agent: &Agent) -> Option<Vec<v1::Resource>> {
         let annotations = self.nodes.get(&agent.hostname)?.metadata.annotations.as_ref()?;

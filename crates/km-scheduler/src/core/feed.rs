@@ -161,7 +161,7 @@ impl Core {
                 .into_iter()
                 .map(|(role, offers)| Pool { role, shares: shares(&offers.resources) })
                 .collect(),
-            executor: if agent.executor_runs { None } else { executor_need(agent) },
+            executors: if agent.executor_runs { None } else { Some(self.executor_needs(agent)) },
             executor_use: if agent.executor_runs { own } else { Amounts::default() },
             blocked: self.blocked(agent),
             arrival: u64::try_from(arrival.as_micros()).unwrap_or(u64::MAX),
@@ -204,6 +204,16 @@ impl Core {
         let terminating = pod::is_deleting(&known);
         let preempted = self.feed.victims.contains_key(key) || (terminating && is_preempted(&known));
         self.feed.engine.set_pod(AssignedPod { id, need, node, terminating, started, preempted });
+    }
+
+    /// What an executor would take of each pool that has room for it.
+    fn executor_needs(&self, agent: &Agent) -> Vec<ExecutorNeed> {
+        let pools = self.pools(agent).into_iter();
+        let needs = pools.filter_map(|(role, pool)| {
+            let resources = self.executor_within(agent, &pool.resources)?;
+            Some(executor_need(role, &resources))
+        });
+        needs.collect()
     }
 
     fn blocked(&self, agent: &Agent) -> Option<Refusal> {
@@ -281,10 +291,7 @@ fn shares(resources: &[v1::Resource]) -> Vec<Share> {
     by_role.into_iter().map(share).collect()
 }
 
-fn executor_need(agent: &Agent) -> Option<ExecutorNeed> {
-    let resources = agent.executor.as_ref()?;
-    let allocation = resources.first().and_then(|first| first.allocation_info.as_ref());
-    let pool_role = allocation.and_then(|allocation| allocation.role.clone());
+fn executor_need(pool_role: String, resources: &[v1::Resource]) -> ExecutorNeed {
     let shares = resources.iter().map(|one| {
         let amount = one.scalar.as_ref().map_or(0, |scalar| thousandths(scalar.value));
         let amounts = match one.name.as_str() {
@@ -293,5 +300,5 @@ fn executor_need(agent: &Agent) -> Option<ExecutorNeed> {
         };
         (roles::of_resource(one).to_owned(), amounts)
     });
-    Some(ExecutorNeed { pool_role: pool_role.unwrap_or_else(|| roles::ANY.to_owned()), shares: shares.collect() })
+    ExecutorNeed { pool_role, shares: shares.collect() }
 }

@@ -67,13 +67,23 @@ impl Core {
         any && all
     }
 
-    fn new_batch(&self, placement: &Placement) -> Batch {
+    /// The executor that comes along with a node's first pod is taken from that pod's pool; later ones are launched with
+    /// the same.
+    fn new_batch(&mut self, placement: &Placement) -> Batch {
         let agent = self.agents.on_host(&placement.node);
-        let resources = agent.and_then(|agent| agent.executor.clone()).unwrap_or_default();
+        let id = agent.map(|agent| agent.id.clone()).unwrap_or_default();
         let left = agent.and_then(|agent| self.pools(agent).into_values().nth(placement.pool)).unwrap_or_default();
+        if placement.with_executor {
+            let chosen = agent.and_then(|agent| self.executor_within(agent, &left.resources));
+            if let Some(agent) = self.agents.get_mut(&id) {
+                agent.executor = chosen;
+            }
+        }
+        let agent = self.agents.get(&id);
+        let resources = agent.and_then(|agent| agent.executor.clone()).unwrap_or_default();
         Batch {
             executor: executor::on_agent(self.prototype_of(agent), &placement.node, resources),
-            agent_id: agent.map(|agent| agent.id.clone()).unwrap_or_default(),
+            agent_id: id,
             hostname: placement.node.clone(),
             with_executor: false,
             left,

@@ -66,3 +66,24 @@ async fn a_pods_role_chooses_the_offer_and_is_on_every_resource() {
 fn allocated_to(resource: &v1::Resource) -> &str {
     resource.allocation_info.as_ref().and_then(|info| info.role.as_deref()).unwrap_or("nobody")
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn any_roles_pod_may_bring_the_executor() {
+    let master = FakeMaster::start(|_| Reply::Accept).await;
+    let stand = Stand::set(master.address.to_string(), |flags| {
+        flags.mesos_framework_roles = vec!["a".to_owned(), "b".to_owned()];
+        flags.mesos_default_pod_roles = vec!["a".to_owned()];
+    })
+    .await;
+    seen(&master, call::Type::Subscribe, 1).await;
+    let mut pod = pod("q", "1");
+    pod.metadata.annotations = Some([("k8s.mesosphere.io/roles".to_owned(), "b".to_owned())].into());
+    stand.create(&pod).await;
+    master.offer(vec![offer("o1", "a1", "a", 4.0), offer("o2", "a1", "b", 4.0)]);
+    let accepts = seen(&master, call::Type::Accept, 1).await;
+    assert_eq!(offers_of(&accepts[0]), ["o2"].into());
+    let task = tasks_of(&accepts).remove(0);
+    let executor = task.executor.clone().unwrap();
+    assert!(task.resources.iter().chain(&executor.resources).all(|one| allocated_to(one) == "b"), "{task:?}");
+    stand.strike().await;
+}
