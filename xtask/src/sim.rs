@@ -8,36 +8,15 @@ use clap::Args;
 use crate::shell::{self, root};
 
 #[derive(Args)]
+#[command(disable_help_flag = true)]
 pub struct Flags {
-    /// How many clusters.
-    #[arg(long, default_value_t = 20)]
-    seeds: u64,
-    /// The first seed.
-    #[arg(long, default_value_t = 0)]
-    from: u64,
-    /// Seconds of virtual time in which things fail.
-    #[arg(long, default_value_t = 180)]
-    time: u64,
-    /// Agents of each cluster.
-    #[arg(long, default_value_t = 4)]
-    agents: u64,
-    /// Go on after a broken invariant, and show each in one line.
-    #[arg(long)]
-    keep_going: bool,
-    /// Show all that is known of the past of a broken invariant.
-    #[arg(long)]
-    trace: bool,
+    /// Flags of the example `seeds` of km-sim; `--help` lists them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    flags: Vec<String>,
 }
 
 pub fn run(flags: &Flags) -> Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root()).args(["run", "--quiet", "--profile", "sim", "--package", "km-sim"]);
-    cargo.args(["--example", "seeds", "--"]);
-    let numbers =
-        [("--seeds", flags.seeds), ("--from", flags.from), ("--time", flags.time), ("--agents", flags.agents)];
-    for (flag, number) in numbers {
-        cargo.arg(flag).arg(number.to_string());
-    }
-    cargo.args(flags.keep_going.then_some("--keep-going")).args(flags.trace.then_some("--trace"));
-    shell::run(&mut cargo)
+    shell::run(cargo.args(["--example", "seeds", "--"]).args(&flags.flags))
 }

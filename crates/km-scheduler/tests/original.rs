@@ -345,7 +345,7 @@ fn data_that_is_no_status_does_no_harm() {
             data: Some(data),
             ..v1::TaskStatus::default()
         })));
-        assert_eq!(stage.core.task_lines()[0].state, 1);
+        assert_eq!(stage.core.task_lines()[0].state, km_podtask::State::Running);
     }
 }
 

@@ -6,7 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     commands::{
-        check, down, drain_executors, explain, image, kubeconfig, offers, reconcile, reset, status, tasks, up, version,
+        check, down, drain_executors, explain, image, kubeconfig, offers, reconcile, reset, scheduler, status, tasks,
+        up, version,
     },
     exit::{Exit, Failed},
     role,
@@ -42,9 +43,9 @@ enum Command {
     #[command(subcommand)]
     Explain(explain::Command),
     /// List the offers that the scheduler holds or declined.
-    Offers(offers::Flags),
+    Offers(scheduler::Question),
     /// List the Mesos tasks of pods.
-    Tasks(tasks::Flags),
+    Tasks(scheduler::Question),
     /// Ask Mesos for the state of tasks.
     Reconcile(reconcile::Flags),
     /// Empty the agents that run an executor of an earlier configuration.

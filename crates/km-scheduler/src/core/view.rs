@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use km_podtask::State;
 
 use super::{Core, reconcile::Tallies};
 
@@ -11,12 +12,20 @@ use super::{Core, reconcile::Tallies};
 pub struct TaskLine {
     pub id: String,
     pub pod: String,
-    /// 0 pending, 1 running, 2 finished.
-    pub state: u8,
+    #[serde(serialize_with = "state_name")]
+    pub state: State,
     pub offer: String,
     pub agent: String,
     pub hostname: String,
     pub unreachable: bool,
+}
+
+fn state_name<S: serde::Serializer>(state: &State, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match state {
+        State::Pending => "pending",
+        State::Running => "running",
+        State::Finished => "finished",
+    })
 }
 
 /// A waiting pod, for `/debug/scheduler/podqueue`.
@@ -124,7 +133,7 @@ impl Core {
             .map(|task| TaskLine {
                 id: task.id.clone(),
                 pod: task.pod.to_string(),
-                state: task.state as u8,
+                state: task.state,
                 offer: task.offer_id.clone(),
                 agent: task.agent_id.clone(),
                 hostname: task.hostname.clone(),

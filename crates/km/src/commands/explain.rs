@@ -4,10 +4,7 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::{
-    Output,
-    scheduler::{Target, ago, cell, print_table},
-};
+use super::scheduler::{Question, ago, cell, print_table};
 use crate::exit::{Exit, Failed};
 
 #[derive(Subcommand, Debug)]
@@ -22,9 +19,7 @@ pub struct Pod {
     #[arg(value_name = "[NAMESPACE/]NAME")]
     pod: String,
     #[command(flatten)]
-    target: Target,
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    question: Question,
 }
 
 pub async fn run(command: Command) -> Result<(), Failed> {
@@ -34,8 +29,7 @@ pub async fn run(command: Command) -> Result<(), Failed> {
         let error = anyhow!("{:?} is no pod: expected NAMESPACE/NAME", flags.pod);
         return Err(Failed::new(Exit::Usage, error));
     }
-    let document = flags.target.get(&format!("/debug/explain?pod={namespace}/{name}")).await?;
-    if !flags.output.print(&document)? {
+    if let Some(document) = flags.question.ask(&format!("/debug/explain?pod={namespace}/{name}")).await? {
         print_text(&document);
     }
     Ok(())

@@ -1,27 +1,12 @@
 //! `km offers`: the offers that the scheduler holds, those that it declined, and whether it wants any.
 
-use clap::Args;
 use serde_json::Value;
 
-use super::{
-    Output,
-    scheduler::{Target, ago, cell, print_table},
-};
+use super::scheduler::{Question, ago, cell, print_table};
 use crate::exit::Failed;
 
-#[derive(Args, Debug)]
-pub struct Flags {
-    #[command(flatten)]
-    target: Target,
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
-}
-
-pub async fn run(flags: Flags) -> Result<(), Failed> {
-    let document = flags.target.get("/debug/inspect/offers").await?;
-    if flags.output.print(&document)? {
-        return Ok(());
-    }
+pub async fn run(question: Question) -> Result<(), Failed> {
+    let Some(document) = question.ask("/debug/inspect/offers").await? else { return Ok(()) };
     let lines = |field: &str| document[field].as_array().cloned().unwrap_or_default();
     let held = |offer: &Value| {
         let all = [cell(offer, "hostname"), "held".to_owned(), ago(offer, "age_ms"), String::new()];

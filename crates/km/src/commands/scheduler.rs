@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::Value;
 
-use super::DataDir;
+use super::{DataDir, Output};
 use crate::{
     cluster::State,
     exit::{Exit, Failed},
@@ -66,6 +66,23 @@ impl Target {
             404 if !text.is_empty() => Err(anyhow!("{text}").into()),
             _ => Err(anyhow!("{url}: {status} {text}").into()),
         }
+    }
+}
+
+/// A question to a scheduler, and the form of its answer.
+#[derive(Args, Debug)]
+pub struct Question {
+    #[command(flatten)]
+    target: Target,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+impl Question {
+    /// The answer at a path, if it is to be shown to people; in the other forms it is printed.
+    pub async fn ask(&self, path: &str) -> Result<Option<Value>, Failed> {
+        let document = self.target.get(path).await?;
+        Ok(if self.output.print(&document)? { None } else { Some(document) })
     }
 }
 

@@ -51,7 +51,8 @@ async fn tasks(State(debug): State<Debug>) -> String {
     let tasks = debug.status.lock().tasks.clone();
     let mut text = format!("task_count={}\n", tasks.len());
     for task in tasks {
-        let _infallible = writeln!(text, "{}\t{}\t{}\t{}", task.id, task.pod, task.state, task.offer);
+        // The original's numbers: 0 pending, 1 running, 2 finished.
+        let _infallible = writeln!(text, "{}\t{}\t{}\t{}", task.id, task.pod, task.state as u8, task.offer);
     }
     text
 }
