@@ -18,7 +18,6 @@ mod executor;
 mod flags;
 mod kube_api;
 mod kubelet;
-pub mod messages;
 mod metrics;
 mod network;
 mod node;
@@ -33,4 +32,5 @@ mod volumes;
 
 pub use binding::BindFailure;
 pub use flags::{Flags, RuntimeKind};
+use km_podtask::messages;
 pub use start::start;

@@ -2,13 +2,14 @@
 //!
 //! Each pod becomes one Mesos task. This crate knows how: which of an offer's resources the task takes ([`procure`]),
 //! which host ports its containers get ([`map_ports`]), what the executor is sent ([`payload`]), what the executor is
-//! ([`executor`]), and through which states the task goes ([`Registry`]).
+//! ([`executor`]), what both sides say to each other ([`messages`]), and through which states the task goes ([`Registry`]).
 
 mod discovery;
 pub mod executor;
 mod fixed;
 mod identity;
 pub mod limits;
+pub mod messages;
 pub mod payload;
 mod ports;
 mod procurement;

@@ -269,7 +269,7 @@ impl Core {
             Request::Implicit => self.reconciler.request_implicit(now),
             Request::Kamikaze => {
                 for (agent_id, executor_id) in self.agents.executors(&self.nodes) {
-                    out.push(Action::Message { agent_id, executor_id, data: b"kamikaze".to_vec() });
+                    out.push(Action::Message { agent_id, executor_id, data: km_podtask::messages::KAMIKAZE.into() });
                 }
             }
         }

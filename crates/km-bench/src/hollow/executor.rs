@@ -2,15 +2,12 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use km_mesos_proto::v1;
+use km_podtask::messages;
 use kube::Client;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::agent::Report;
 use crate::api;
-
-/// What a task's status says once its pod is bound.
-const BOUND: &str = "create-binding-success";
-const NOT_BOUND: &str = "create-binding-failure";
 
 pub struct Executor {
     client: Client,
@@ -33,10 +30,12 @@ impl Executor {
         let client = self.client.clone();
         tokio::spawn(async move {
             let (states, message) = match bind(&client, &launch).await {
-                Ok(()) => (vec![v1::TaskState::TaskStarting, v1::TaskState::TaskRunning], BOUND),
+                Ok(()) => {
+                    (vec![v1::TaskState::TaskStarting, v1::TaskState::TaskRunning], messages::CREATE_BINDING_SUCCESS)
+                }
                 Err(error) => {
                     tracing::warn!(task = launch.task.task_id.value, %error, "a pod can't be bound");
-                    (vec![v1::TaskState::TaskFailed], NOT_BOUND)
+                    (vec![v1::TaskState::TaskFailed], messages::CREATE_BINDING_FAILURE)
                 }
             };
             let report = Report {

@@ -136,6 +136,26 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The id under which the core waits for the answer of the API server; none when it waits for none.
+    pub fn operation(&self) -> Option<OpId> {
+        match self {
+            Self::CreateNode { op, .. }
+            | Self::PatchNode { op, .. }
+            | Self::DeleteNode { op, .. }
+            | Self::PatchPodStatus { op, .. }
+            | Self::NominatePod { op, .. }
+            | Self::PreemptPod { op, .. }
+            | Self::DeletePod { op, .. }
+            | Self::EvictPod { op, .. }
+            | Self::FetchPod { op, .. }
+            | Self::EndPod { op, .. }
+            | Self::ListPods { op } => Some(*op),
+            _ => None,
+        }
+    }
+}
+
 /// Times that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {

@@ -134,7 +134,7 @@ impl Core {
             if let Some(agent) = self.agents.get_mut(&agent_id) {
                 agent.retiring = Some(now);
             }
-            out.push(Action::Message { agent_id, executor_id, data: b"kamikaze".to_vec() });
+            out.push(Action::Message { agent_id, executor_id, data: km_podtask::messages::KAMIKAZE.into() });
         }
     }
 

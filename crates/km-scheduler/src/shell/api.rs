@@ -56,7 +56,7 @@ impl Api {
     async fn run(&self, action: Action) {
         // The semaphore is never closed.
         let Ok(_slot) = self.slots.acquire().await else { return };
-        let op = operation(&action);
+        let op = action.operation();
         let reply = match self.perform(action).await {
             Ok(reply) => reply,
             Err(error) => ApiReply::Failed(failure(&error)),
@@ -253,24 +253,6 @@ impl Api {
             tracing::warn!(%pod, %error, "an event was lost");
         }
         Ok(ApiReply::Done)
-    }
-}
-
-/// The id under which the core waits for the answer.
-fn operation(action: &Action) -> Option<u64> {
-    match action {
-        Action::CreateNode { op, .. }
-        | Action::PatchNode { op, .. }
-        | Action::DeleteNode { op, .. }
-        | Action::PatchPodStatus { op, .. }
-        | Action::NominatePod { op, .. }
-        | Action::PreemptPod { op, .. }
-        | Action::DeletePod { op, .. }
-        | Action::EvictPod { op, .. }
-        | Action::FetchPod { op, .. }
-        | Action::EndPod { op, .. }
-        | Action::ListPods { op } => Some(*op),
-        _ => None,
     }
 }
 

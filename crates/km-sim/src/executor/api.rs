@@ -6,11 +6,10 @@ use k8s_openapi::api::core::v1::Pod;
 use km_executor::{
     BindFailure,
     api::{PodChange, PodKey as FullKey},
-    messages,
     tasks::Event,
 };
 use km_mesos_proto::v1::TaskStatus;
-use km_podtask::PodKey;
+use km_podtask::{PodKey, messages};
 
 use crate::{
     delivery::{Delivery, ToExecutor},

@@ -7,7 +7,7 @@ use crate::{delivery::ToScheduler, world::World};
 
 impl World {
     pub(super) fn operation_arrives(&mut self, process: usize, action: Action) {
-        let Some(op) = operation(&action) else { return };
+        let Some(op) = action.operation() else { return };
         let unavailable = |why: &str| ApiReply::Failed(ApiFailure::Unavailable(why.to_owned()));
         let reply = if !self.reaches_api(process) || self.mishap(0.01) {
             unavailable("it can't be reached")
@@ -49,6 +49,9 @@ impl World {
                 self.note(|| format!("scheduler {process} ends {pod}: {phase}"));
                 reply(self.api.set_phase(&pod, &uid, phase))
             }
+            Action::PatchPodStatus { pod, uid, reason, message, .. } => {
+                reply(self.api.set_condition(&pod, &uid, ("PodScheduled", "False"), (&reason, &message)))
+            }
             Action::NominatePod { pod, uid, node, .. } => reply(self.api.nominate(&pod, &uid, node)),
             Action::PreemptPod { pod, uid, message, .. } => {
                 self.note(|| format!("scheduler {process} preempts {pod}"));
@@ -57,7 +60,7 @@ impl World {
                 reply(marked.and_then(|()| self.api.evict(&pod, &uid, false)))
             }
             Action::ListPods { .. } => ApiReply::Pods(PodListing { uids: self.api.uids(), ours: true }),
-            _ => ApiReply::Done,
+            other => ApiReply::Failed(ApiFailure::Refused(format!("no operation of the API server: {other:?}"))),
         }
     }
 }
@@ -67,23 +70,5 @@ fn reply(result: Result<(), WriteError>) -> ApiReply {
         Ok(()) => ApiReply::Done,
         Err(WriteError::Gone) => ApiReply::Failed(ApiFailure::Gone),
         Err(WriteError::Refused(why)) => ApiReply::Failed(ApiFailure::Refused(why)),
-    }
-}
-
-/// The id under which the core waits for the answer.
-fn operation(action: &Action) -> Option<u64> {
-    match action {
-        Action::CreateNode { op, .. }
-        | Action::PatchNode { op, .. }
-        | Action::DeleteNode { op, .. }
-        | Action::PatchPodStatus { op, .. }
-        | Action::DeletePod { op, .. }
-        | Action::EvictPod { op, .. }
-        | Action::NominatePod { op, .. }
-        | Action::PreemptPod { op, .. }
-        | Action::FetchPod { op, .. }
-        | Action::EndPod { op, .. }
-        | Action::ListPods { op } => Some(*op),
-        _ => None,
     }
 }

@@ -1,5 +1,5 @@
-//! The texts that executor and scheduler exchange in Mesos statuses and framework messages. The scheduler compares
-//! them, so they are part of the protocol.
+//! The texts that executor and scheduler exchange in Mesos statuses and framework messages: those of the original,
+//! which tools may know.
 
 pub const UNMARSHAL_TASK_DATA_FAILURE: &str = "unmarshal-task-data-failure";
 pub const CREATE_BINDING_SUCCESS: &str = "create-binding-success";
