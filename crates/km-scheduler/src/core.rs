@@ -231,6 +231,7 @@ impl Core {
         self.subscribed = Some(now);
         self.demand.subscribed(now);
         self.reconciler.subscribed(now);
+        self.evictions.stir(now);
         if first {
             // Launches of an earlier scheduler that are not bound yet make themselves heard in this time.
             self.settled = Some(now + self.config.settle_time);

@@ -66,6 +66,25 @@ fn an_agent_that_is_back_in_time_keeps_all_its_pods() {
 }
 
 #[test]
+fn an_agent_that_came_back_unheard_keeps_its_pods() {
+    let mut world = World::new(1);
+    let pod = world.create("p", spec("1", "64Mi", None));
+    world.run(SECOND * 3);
+    world.mesos.partition("agent1");
+    world.run(SECOND * 3);
+    assert!(!effects(&world).is_empty());
+    world.disconnect();
+    world.mesos.heal("agent1");
+    // Longer than the pod tolerates, with nobody to say that the agent is there.
+    world.run(SECOND * 400);
+    assert!(world.is_running(&pod));
+    world.subscribe();
+    world.run(SECOND * 10);
+    assert!(world.is_running(&pod) && effects(&world).is_empty());
+    assert_eq!(world.count(|action| matches!(action, Action::EvictPod { .. })), 0);
+}
+
+#[test]
 fn a_scheduler_that_starts_during_a_partition_counts_from_its_beginning() {
     let mut world = World::new(1);
     let pod = world.create("p", spec("1", "64Mi", None));

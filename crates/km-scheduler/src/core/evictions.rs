@@ -3,17 +3,22 @@
 //! The first kind is deleted as Kubernetes' taint manager does it: after the pod's `tolerationSeconds` for the taint
 //! `node.kubernetes.io/unreachable`. The second is evicted, so that disruption budgets have their say, again and again
 //! as long as the agent is to be emptied.
+//!
+//! That an agent could not be reached some time ago proves nothing: it may have come back unheard. So when the time of a
+//! pod is over the master is asked about its task, and the pod goes with the answer, not before.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use km_kube::pod;
-use km_podtask::PodKey;
+use km_podtask::{PodKey, Task};
 
 use super::{Action, ApiFailure, ApiReply, Core, EventKind, effects::Then, pods::uid, taints::UNREACHABLE};
 
 /// Pause before an eviction that a budget refused is tried again.
 const PAUSE: Duration = Duration::from_secs(5);
+/// Pause before the master is asked again about a task on an unreachable agent.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 /// How long the watch may take to show an eviction.
 const SHOWN: Duration = Duration::from_secs(1);
 /// Least time between two looks at all tasks.
@@ -23,6 +28,8 @@ const LOOKS: Duration = Duration::from_millis(200);
 #[derive(Default)]
 pub(super) struct Evictions {
     tried: BTreeMap<PodKey, Attempt>,
+    /// By task id, when the master may be asked again whether its agent is still away.
+    asked: BTreeMap<String, Duration>,
     /// When to look again.
     next: Option<Duration>,
     last: Option<Duration>,
@@ -83,12 +90,45 @@ impl Core {
         self.evictions.any = !troubles.is_empty();
         self.evictions.tried.retain(|_, attempt| attempt.under_way || troubles.contains_key(&attempt.agent_id));
         let bound = self.tasks.live().filter(|task| task.flags.bound);
-        let concerned: Vec<(PodKey, String, Trouble)> = bound
-            .filter_map(|task| Some((task.pod.clone(), task.agent_id.clone(), *troubles.get(&task.agent_id)?)))
-            .collect();
-        for (key, agent, trouble) in concerned {
-            self.pursue_eviction(now, key, &agent, trouble, out);
+        let concerned: Vec<(Task, Trouble)> =
+            bound.filter_map(|task| Some((task.clone(), *troubles.get(&task.agent_id)?))).collect();
+        self.evictions.asked.retain(|id, _| concerned.iter().any(|(task, _)| task.id == *id));
+        let mut questions = Vec::new();
+        for (task, trouble) in concerned {
+            if !self.is_eviction_due(now, &task, trouble) {
+                continue;
+            }
+            match trouble {
+                Trouble::Unreachable(_) => questions.extend(self.question(now, &task)),
+                Trouble::Leave(_) => self.send_away(now, &task, trouble, out),
+            }
         }
+        if !questions.is_empty() {
+            out.push(Action::Reconcile(questions));
+        }
+    }
+
+    /// The master says at this moment that a task's agent is away.
+    pub(super) fn on_absence(&mut self, now: Duration, task: &Task, out: &mut Vec<Action>) {
+        let agent = self.agents.get(&task.agent_id).filter(|agent| agent.lost.is_some());
+        let Some(since) = agent.and_then(|agent| agent.unreachable_since) else { return };
+        let trouble = Trouble::Unreachable(since);
+        if self.synced && task.flags.bound && self.is_eviction_due(now, task, trouble) {
+            self.send_away(now, task, trouble, out);
+        }
+    }
+
+    /// What to ask the master about a task whose pod may not wait for its agent any longer. Without a subscription there
+    /// is nobody to ask, and the next one begins with a question about every task.
+    fn question(&mut self, now: Duration, task: &Task) -> Option<(String, String)> {
+        self.subscribed?;
+        let again = self.evictions.asked.get(&task.id).copied().filter(|again| *again > now);
+        self.evictions.not_later(again.unwrap_or(now + ASK_AGAIN));
+        if again.is_some() {
+            return None;
+        }
+        self.evictions.asked.insert(task.id.clone(), now + ASK_AGAIN);
+        Some((task.id.clone(), task.agent_id.clone()))
     }
 
     fn troubles(&self, now: Duration) -> BTreeMap<String, Trouble> {
@@ -104,31 +144,32 @@ impl Core {
         troubled.collect()
     }
 
-    fn pursue_eviction(&mut self, now: Duration, key: PodKey, agent: &str, trouble: Trouble, out: &mut Vec<Action>) {
-        let Some(pod) = self.pods.get(&key).cloned() else { return };
-        let uid = uid(&pod);
-        if let Some(attempt) = self.evictions.tried.get(&key).filter(|attempt| attempt.uid == uid) {
-            if attempt.under_way {
-                return;
-            }
-            if attempt.next > now {
-                let next = attempt.next;
-                self.evictions.not_later(next);
-                return;
-            }
+    /// Whether the pod of a task must leave now. If later, it is looked at again then.
+    fn is_eviction_due(&mut self, now: Duration, task: &Task, trouble: Trouble) -> bool {
+        let Some(pod) = self.pods.get(&task.pod) else { return false };
+        let tried = self.evictions.tried.get(&task.pod).filter(|attempt| attempt.uid == uid(pod));
+        if tried.is_some_and(|attempt| attempt.under_way) {
+            return false;
         }
-        let (at, removed) = match fate(&pod, trouble) {
-            Fate::Stays => return,
-            Fate::EvictedNow => (now, false),
-            Fate::DeletedAt(unix) => (unix.saturating_sub(self.config.unix_start), false),
-            Fate::RemovedAt(unix) => (unix.saturating_sub(self.config.unix_start), true),
+        let start = self.config.unix_start;
+        let at = match fate(pod, trouble) {
+            Fate::Stays => return false,
+            Fate::EvictedNow => now,
+            Fate::DeletedAt(unix) | Fate::RemovedAt(unix) => unix.saturating_sub(start),
         };
+        let at = tried.map_or(at, |attempt| attempt.next.max(at));
         if at > now {
             self.evictions.not_later(at);
-            return;
         }
+        at <= now
+    }
+
+    fn send_away(&mut self, now: Duration, task: &Task, trouble: Trouble, out: &mut Vec<Action>) {
+        let Some(pod) = self.pods.get(&task.pod).cloned() else { return };
+        let (key, uid) = (task.pod.clone(), uid(&pod));
+        let removed = matches!(fate(&pod, trouble), Fate::RemovedAt(_));
         let attempt =
-            Attempt { uid: uid.clone(), agent_id: agent.to_owned(), next: now, under_way: true, refused: None };
+            Attempt { uid: uid.clone(), agent_id: task.agent_id.clone(), next: now, under_way: true, refused: None };
         let first = self.evictions.tried.insert(key.clone(), attempt).is_none();
         let budgets = matches!(trouble, Trouble::Leave(_));
         if first && !removed {

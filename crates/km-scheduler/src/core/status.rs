@@ -77,6 +77,7 @@ impl Core {
         if state == TaskState::TaskUnreachable {
             out.extend(ack.map(Ack::action));
             self.agent_unreachable(now, &task.agent_id, &task.hostname, out);
+            self.on_absence(now, &task, out);
             return;
         }
         if transition.newly_bound {
