@@ -1,4 +1,4 @@
-//! The image `localhost/km/pause`: a first process that does nothing but reap orphans and end when told to.
+//! The image `localhost/km/pause`: a first process that does nothing but reap orphans and end when told to. Standard library only.
 
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
@@ -28,6 +28,8 @@ fn main() {
         signal(SIGINT, terminate);
         signal(SIGTERM, terminate);
         signal(SIGCHLD, reap);
+        // A first process doesn't get the signals it has no handler for: whoever must be sure waits for this line.
+        println!("waiting for a signal");
         loop {
             pause();
         }

@@ -76,19 +76,18 @@ impl Player {
     /// Apache Mesos' agent only, so that is not recorded.
     pub async fn await_failure(&mut self, framework: &mut Framework) -> Result<()> {
         loop {
-            let event = framework.stream.event().await.context("awaiting FAILURE")?;
-            match event["type"].as_str() {
-                Some("OFFERS") => {}
-                Some("FAILURE") => return Ok(()),
-                _ => self.note("event", &event),
+            let event = framework.stream.news().await.context("awaiting FAILURE")?;
+            if event["type"] == "FAILURE" {
+                return Ok(());
             }
+            self.note("event", &event);
         }
     }
 
     /// Waits for so many RESCIND events, whose order says nothing.
     pub async fn rescinded(&mut self, framework: &mut Framework, count: usize) -> Result<()> {
         for _ in 0..count {
-            let event = framework.stream.event().await.context("awaiting RESCIND")?;
+            let event = framework.stream.news().await.context("awaiting RESCIND")?;
             self.note("event", &event["type"]);
         }
         Ok(())

@@ -208,10 +208,7 @@ impl Player {
     /// As `acknowledged`, past failures and offers and not recorded: the status.
     pub async fn acknowledged_quietly(&mut self, framework: &mut Framework) -> Result<Value> {
         loop {
-            let event = framework.stream.event().await?;
-            if event["type"] == "OFFERS" {
-                framework.stream.offers.extend(event["offers"]["offers"].as_array().into_iter().flatten().cloned());
-            }
+            let event = framework.stream.news().await?;
             if event["type"] != "UPDATE" {
                 continue;
             }

@@ -297,14 +297,10 @@ impl Player {
         self.subscribed(json!({ "framework_info": info })).await
     }
 
-    /// The next event of the type, recorded with all before it, but for offers and heartbeats.
+    /// The next event of the type, recorded with all before it, but for heartbeats and offers that are not taken.
     pub async fn expect(&mut self, framework: &mut Framework, kind: &str) -> Result<Value> {
         loop {
-            let event = framework.stream.event().await.with_context(|| format!("awaiting {kind}"))?;
-            if event["type"] == "OFFERS" {
-                framework.stream.offers.extend(event["offers"]["offers"].as_array().into_iter().flatten().cloned());
-                continue;
-            }
+            let event = framework.stream.news().await.with_context(|| format!("awaiting {kind}"))?;
             self.note("event", &event);
             if event["type"] == kind {
                 return Ok(event);
@@ -325,12 +321,8 @@ impl Player {
     /// Like `offers`, but not recorded.
     pub async fn offers_quietly(&mut self, framework: &mut Framework, count: usize) -> Result<Vec<Value>> {
         while framework.stream.offers.len() < count {
-            let event = framework.stream.event().await.context("awaiting OFFERS")?;
-            match event["type"].as_str() {
-                Some("OFFERS") => {
-                    framework.stream.offers.extend(event["offers"]["offers"].as_array().into_iter().flatten().cloned())
-                }
-                _ => self.note("event", &event),
+            if let Some(event) = framework.stream.step().await.context("awaiting OFFERS")? {
+                self.note("event", &event);
             }
         }
         Ok(framework.stream.offers.drain(..count).collect())

@@ -59,6 +59,30 @@ impl Stream {
         timeout(PATIENCE, wait).await.context("no event came, and the stream is open")?
     }
 
+    /// The next event that is not about offers which nobody has taken: how many of these come before something else is a
+    /// matter of timing. Such offers are kept in `offers` until they are taken or rescinded.
+    pub async fn news(&mut self) -> Result<Value> {
+        loop {
+            if let Some(event) = self.step().await? {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// The next event, as `news`, or nothing if it was about offers which nobody has taken.
+    pub async fn step(&mut self) -> Result<Option<Value>> {
+        let event = self.event().await?;
+        if event["type"] == "OFFERS" {
+            self.offers.extend(event["offers"]["offers"].as_array().into_iter().flatten().cloned());
+            return Ok(None);
+        }
+        let kept = self.offers.len();
+        if event["type"] == "RESCIND" {
+            self.offers.retain(|offer| offer["id"] != event["rescind"]["offer_id"]);
+        }
+        Ok((self.offers.len() == kept).then_some(event))
+    }
+
     /// What has come so far and was not taken yet.
     pub fn waiting(&mut self) -> Vec<Value> {
         let mut events = Vec::new();

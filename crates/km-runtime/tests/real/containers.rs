@@ -145,7 +145,8 @@ async fn the_pause_image_ends_when_told() {
     let mut spec = shell("c1", "p1", "");
     spec.image = builtin::PAUSE.into();
     spec.command.clear();
-    runtime.start_container(&spec).await.unwrap();
+    let status = runtime.start_container(&spec).await.unwrap();
+    until("the program waits", async || log(&status.log_path) == "waiting for a signal\n").await;
     runtime.signal_container("c1", 15).await.unwrap();
     assert_eq!(exited(&runtime, "c1").await.exit_code, Some(0));
 }

@@ -235,7 +235,7 @@ async fn offers_of_two_roles_are_refused(p: &mut Player) -> Result<()> {
     let offers = p.offers_quietly(&mut framework, 2).await?;
     let task = p.task(&offers[0], "t", "e");
     p.call(&framework, "ACCEPT", accept(&offers, &[launch(&[task])])).await?;
-    let event = framework.stream.event().await?;
+    let event = framework.stream.news().await?;
     // Which of the roles is named first has no certain order.
     p.note_fields("refused", &event["update"]["status"], &["state", "reason", "source"]);
     unreserve(p, &agent, &part).await

@@ -135,7 +135,7 @@ async fn running_on_both(p: &mut Player) -> Result<Framework> {
 async fn inverse(p: &mut Player, framework: &mut Framework, count: usize) -> Result<Vec<Value>> {
     let (mut offers, mut rescinded) = (Vec::new(), 0);
     while offers.len() < count {
-        let event = framework.stream.event().await?;
+        let event = framework.stream.news().await?;
         match event["type"].as_str() {
             Some("INVERSE_OFFERS") => {
                 offers.extend(event["inverse_offers"]["inverse_offers"].as_array().into_iter().flatten().cloned());
