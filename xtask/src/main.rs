@@ -1,6 +1,7 @@
 //! Build and test helpers. `cargo xtask --help` lists them.
 
 mod bench;
+mod fuzz;
 mod machine;
 mod named_tests;
 mod original_map;
@@ -31,6 +32,8 @@ enum Command {
     Peers,
     /// Run simulated clusters from many seeds, and say how to repeat one that broke an invariant.
     Sim(sim::Flags),
+    /// Look for input that breaks a rule of a reader, by coverage; needs `cargo install cargo-fuzz`.
+    Fuzz(fuzz::Flags),
     /// Measure, beside a peer or a limit in the same run.
     Bench(bench::Flags),
 }
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Peers => peers::install_all(),
         Command::Sim(flags) => sim::run(&flags),
+        Command::Fuzz(flags) => fuzz::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
     };
     match result {
