@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use futures::{StreamExt, stream::BoxStream};
 use k8s_openapi::api::core::v1::Pod;
 use km_mesos_proto::v1::executor::{Event as AgentEvent, event::Type};
+use km_pod::Allotment;
 use km_runtime::{ContainerEvent, Runtime};
 use tokio::{
     sync::{broadcast, mpsc},
@@ -163,7 +164,7 @@ impl Executor {
                     tell(&events, Event::Bound { task, result });
                 });
             }
-            Action::StartPod { task, pod } => self.start(task, *pod, events.clone()),
+            Action::StartPod { task, pod, allotment } => self.start(task, *pod, allotment, events.clone()),
             Action::UpdatePod { uid, pod } => self.with(&uid, km_pod::Event::Updated(pod)),
             Action::StopPod { uid, cause, grace } => {
                 let grace = grace.unwrap_or_else(|| self.grace_of(&uid));
@@ -184,7 +185,7 @@ impl Executor {
         }
     }
 
-    fn start(&self, task: String, pod: Pod, events: mpsc::UnboundedSender<Event>) {
+    fn start(&self, task: String, pod: Pod, allotment: Allotment, events: mpsc::UnboundedSender<Event>) {
         let report = move |report| {
             let task = task.clone();
             tell(
@@ -195,7 +196,7 @@ impl Executor {
                 },
             );
         };
-        self.table.insert(pod::spawn(self.shared.clone(), pod, report));
+        self.table.insert(pod::spawn(self.shared.clone(), pod, Some(allotment), report));
     }
 
     fn with(&self, uid: &str, event: km_pod::Event) {

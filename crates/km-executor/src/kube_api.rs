@@ -19,7 +19,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
     runtime::{WatchStreamExt, watcher},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::{Api, ApiError, PodChange, PodKey};
 
@@ -64,6 +64,19 @@ fn found<T>(result: Result<Option<T>, ApiError>) -> Result<Option<T>, ApiError> 
     }
 }
 
+/// Conditions are merged by their type: those that are over must be deleted by name.
+fn status_patch(status: &PodStatus) -> Result<Value, ApiError> {
+    let mut patch = serde_json::to_value(status).map_err(|error| ApiError::Refused(error.to_string()))?;
+    if let Some(conditions) = patch["conditions"].as_array_mut() {
+        for kind in km_pod::PASSING_CONDITIONS {
+            if !conditions.iter().any(|condition| condition["type"] == kind) {
+                conditions.push(json!({"$patch": "delete", "type": kind}));
+            }
+        }
+    }
+    Ok(patch)
+}
+
 #[async_trait]
 impl Api for KubeApi {
     async fn get_pod(&self, key: &PodKey) -> Result<Option<Pod>, ApiError> {
@@ -101,7 +114,7 @@ impl Api for KubeApi {
 
     async fn set_status(&self, key: &PodKey, status: &PodStatus) -> Result<(), ApiError> {
         // The UID makes the server refuse when the name belongs to another pod by now.
-        let patch = Patch::Strategic(json!({"metadata": {"uid": key.uid}, "status": status}));
+        let patch = Patch::Strategic(json!({"metadata": {"uid": key.uid}, "status": status_patch(status)?}));
         call(self.pods(&key.namespace).patch_status(&key.name, &PatchParams::default(), &patch)).await.map(drop)
     }
 

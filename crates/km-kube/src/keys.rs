@@ -22,6 +22,10 @@ pub const EXECUTOR_RESOURCES: &str = "k8s.mesosphere.io/executorResources";
 pub const PORT_MAPPING: &str = "k8s.mesosphere.io/portMapping";
 /// Pod annotation: file name of a static pod.
 pub const STATIC_POD_FILENAME: &str = "k8s.mesosphere.io/staticPodFilename";
+/// Pod annotation that a launch adds where tasks are given the limits of their pods instead of the requests.
+pub const COUNTED: &str = "k8s.mesosphere.io/counted";
+/// Value of [`COUNTED`].
+pub const COUNTED_LIMITS: &str = "limits";
 /// Pod annotation: comma-separated Mesos roles whose resources the pod may use, in order of preference.
 pub const ROLES: &str = "k8s.mesosphere.io/roles";
 /// Pod annotation: how its node is chosen among those that fit; see `km_placement::Strategy`.

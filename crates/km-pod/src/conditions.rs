@@ -3,7 +3,7 @@
 use k8s_openapi::{api::core::v1::PodCondition, apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
 use crate::{
-    container::Unit,
+    container::{Resize, Unit},
     containers::passed,
     event::Moment,
     machine::{Part, PodMachine},
@@ -12,6 +12,8 @@ use crate::{
 };
 
 const OURS: [&str; 5] = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
+/// Conditions that are there only as long as a resize waits or is being done.
+pub const PASSING: [&str; 2] = ["PodResizePending", "PodResizeInProgress"];
 
 /// Status, reason and message of a condition.
 type Verdict = (bool, &'static str, String);
@@ -19,8 +21,9 @@ type Verdict = (bool, &'static str, String);
 impl PodMachine {
     /// Takes over the conditions that others set.
     pub(crate) fn adopt_conditions(&mut self, theirs: Vec<PodCondition>) {
-        self.conditions.retain(|condition| OURS.contains(&condition.type_.as_str()));
-        self.conditions.extend(theirs.into_iter().filter(|condition| !OURS.contains(&condition.type_.as_str())));
+        let ours = |one: &PodCondition| OURS.iter().chain(&PASSING).any(|kind| *kind == one.type_);
+        self.conditions.retain(ours);
+        self.conditions.extend(theirs.into_iter().filter(|condition| !ours(condition)));
     }
 
     pub(crate) fn refresh_conditions(&mut self, now: Moment) {
@@ -32,6 +35,34 @@ impl PodMachine {
         for (kind, verdict) in OURS.into_iter().zip([ready_to_start, initialized, ready, containers_ready, scheduled]) {
             set(&mut self.conditions, kind, verdict, now.wall);
         }
+        for (kind, verdict) in PASSING.into_iter().zip([self.resize_pending(), self.resize_in_progress()]) {
+            match verdict {
+                Some(verdict) => {
+                    set(&mut self.conditions, kind, verdict, now.wall).observed_generation =
+                        self.pod.metadata.generation;
+                }
+                None => self.conditions.retain(|condition| condition.type_ != kind),
+            }
+        }
+    }
+
+    /// A refused resize never fits later, as tasks don't grow: `Deferred` would promise too much.
+    fn resize_pending(&self) -> Option<Verdict> {
+        let message = self.refusal.clone().filter(|_| self.terminal.is_none())?;
+        Some((true, "Infeasible", message))
+    }
+
+    fn resize_in_progress(&self) -> Option<Verdict> {
+        let resizing = || self.units.iter().filter(|unit| unit.is_resizing());
+        resizing().next()?;
+        let failed = resizing().find_map(|unit| match &unit.resize {
+            Resize::Failed { message, .. } => Some(message.clone()),
+            _ => None,
+        });
+        Some(match failed {
+            Some(message) => (true, "Error", message),
+            None => (true, "", String::new()),
+        })
     }
 
     fn initialized(&self) -> Verdict {
@@ -77,7 +108,12 @@ fn names<'a>(units: impl Iterator<Item = &'a Unit>) -> String {
 }
 
 /// Sets a condition; its transition time moves only with its status.
-fn set(conditions: &mut Vec<PodCondition>, kind: &str, (status, reason, message): Verdict, now: Timestamp) {
+fn set<'a>(
+    conditions: &'a mut Vec<PodCondition>,
+    kind: &str,
+    (status, reason, message): Verdict,
+    now: Timestamp,
+) -> &'a mut PodCondition {
     let status = if status { "True" } else { "False" };
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let index = conditions.iter().position(|condition| condition.type_ == kind).unwrap_or_else(|| {
@@ -91,4 +127,5 @@ fn set(conditions: &mut Vec<PodCondition>, kind: &str, (status, reason, message)
     }
     condition.reason = text(reason);
     condition.message = text(&message);
+    condition
 }

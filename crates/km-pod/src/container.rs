@@ -1,11 +1,16 @@
 //! One container of the pod: its present state, its past attempts and its back-offs.
 
 mod probing;
+mod resizing;
 mod stop;
 
 use std::time::Duration;
 
-use k8s_openapi::{api::core::v1::Container, jiff::Timestamp};
+use k8s_openapi::{
+    api::core::v1::{Container, ResourceRequirements},
+    jiff::Timestamp,
+};
+pub(crate) use resizing::Resize;
 
 use crate::{
     backoff::Backoff,
@@ -88,7 +93,12 @@ pub(crate) struct Unit {
     pub ended: Vec<Ended>,
     pub crash: Backoff,
     pub pull: Backoff,
-    /// The image changed while it ran: start anew whatever the policy says.
+    /// The image that the present attempt began with.
+    begun_image: String,
+    /// The resources that the present attempt runs with.
+    pub applied: ResourceRequirements,
+    pub resize: Resize,
+    /// Its image or resources changed while it ran: start anew whatever the policy says.
     pub replaced: bool,
     /// It was started (in the sense of [`Unit::is_started`]) at least once.
     pub started_once: bool,
@@ -106,6 +116,9 @@ impl Unit {
             ended: Vec::new(),
             crash: Backoff::default(),
             pull: Backoff::default(),
+            begun_image: String::new(),
+            applied: ResourceRequirements::default(),
+            resize: Resize::Idle,
             replaced: false,
             started_once: false,
         }
@@ -113,6 +126,16 @@ impl Unit {
 
     pub fn image(&self) -> String {
         self.spec.image.clone().unwrap_or_default()
+    }
+
+    /// The image changed since the present attempt began.
+    pub fn is_outdated(&self) -> bool {
+        self.begun_image != self.image()
+    }
+
+    /// The image that runs, or the one that is wanted.
+    pub fn shown_image(&self) -> String {
+        if self.is_live() { self.begun_image.clone() } else { self.image() }
     }
 
     pub fn is_running(&self) -> bool {
@@ -172,13 +195,22 @@ impl Unit {
             _ => false,
         };
         if due {
-            self.state = State::Checking;
-            out.push(Action::CheckImage { container: self.spec.name.clone(), image: self.image() });
+            self.begin(out);
         }
+    }
+
+    fn begin(&mut self, out: &mut Vec<Action>) {
+        self.state = State::Checking;
+        self.begun_image = self.image();
+        out.push(Action::CheckImage { container: self.spec.name.clone(), image: self.image() });
     }
 
     pub fn image_checked(&mut self, now: Moment, image_id: Option<String>, out: &mut Vec<Action>) {
         if !matches!(self.state, State::Checking) {
+            return;
+        }
+        if self.is_outdated() {
+            self.begin(out);
             return;
         }
         let image = self.image();
@@ -202,14 +234,18 @@ impl Unit {
     }
 
     pub fn image_pulled(&mut self, now: Moment, image_id: String, out: &mut Vec<Action>) {
-        if matches!(self.state, State::Pulling) {
+        if matches!(self.state, State::Pulling) && self.is_outdated() {
+            self.begin(out);
+        } else if matches!(self.state, State::Pulling) {
             self.event(out, Level::Normal, "Pulled", format!("Successfully pulled image {:?}", self.image()));
             self.start(now, image_id, out);
         }
     }
 
     pub fn pull_failed(&mut self, now: Moment, message: String, out: &mut Vec<Action>) {
-        if matches!(self.state, State::Pulling | State::Checking) {
+        if matches!(self.state, State::Pulling | State::Checking) && self.is_outdated() {
+            self.begin(out);
+        } else if matches!(self.state, State::Pulling | State::Checking) {
             self.event(out, Level::Warning, "Failed", format!("Failed to pull image {:?}: {message}", self.image()));
             self.event(out, Level::Warning, "Failed", "Error: ErrImagePull".into());
             self.no_image(now, "ErrImagePull", message);
@@ -234,6 +270,8 @@ impl Unit {
             }
         }
         self.state = State::Starting;
+        self.applied = self.granted();
+        self.resize = Resize::Idle;
         out.push(Action::StartContainer {
             container: self.spec.name.clone(),
             attempt: self.attempt,
@@ -325,7 +363,12 @@ impl Unit {
                 None => {
                     let started = self.is_started();
                     let turn = |watch: &&Watch| started || watch.kind == ProbeKind::Startup;
-                    run.watches.iter().filter(turn).filter_map(Watch::due).min()
+                    let probes = run.watches.iter().filter(turn).filter_map(Watch::due);
+                    let resize = match self.resize {
+                        Resize::Failed { until, .. } => Some(until),
+                        _ => None,
+                    };
+                    probes.chain(resize).min()
                 }
             },
             State::Waiting | State::Checking | State::Pulling | State::Starting => None,

@@ -14,8 +14,11 @@ impl PodMachine {
     }
 
     pub(crate) fn advance_containers(&mut self, now: Moment, out: &mut Vec<Action>) {
+        let grace = self.grace();
         for unit in &mut self.units {
             unit.begin_when_due(now, out);
+            unit.replace_when_outdated(now, grace, out);
+            unit.resize_when_due(now, grace, out);
             unit.probe_when_due(now, out);
             unit.kill_when_due(now, out);
             unit.started_once |= unit.is_started();

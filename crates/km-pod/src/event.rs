@@ -3,7 +3,7 @@
 use std::{net::IpAddr, time::Duration};
 
 use k8s_openapi::{
-    api::core::v1::{LifecycleHandler, Pod, PodStatus, Probe},
+    api::core::v1::{LifecycleHandler, Pod, PodStatus, Probe, ResourceRequirements},
     jiff::Timestamp,
 };
 
@@ -73,6 +73,12 @@ pub enum Event {
         container: String,
         attempt: u32,
         failure: StartFailure,
+    },
+    /// Answer to [`Action::ResizeContainer`]; the error says what stood in the way.
+    Resized {
+        container: String,
+        attempt: u32,
+        result: Result<(), String>,
     },
     /// A container's process ended.
     Exited {
@@ -189,6 +195,12 @@ pub enum Action {
         container: String,
         attempt: u32,
         image: String,
+    },
+    /// Other limits for a running attempt.
+    ResizeContainer {
+        container: String,
+        attempt: u32,
+        resources: Box<ResourceRequirements>,
     },
     /// To the container's first process. No answer; an exit comes as [`Event::Exited`].
     Signal {

@@ -4,6 +4,7 @@
 //! [`Action`]s (what is to be done next). [`env`], [`expand`] and [`downward`] are the pure rules by which a container's
 //! environment, arguments and downward-API values come about; [`unsupported`] lists what a pod asks for in vain.
 
+mod allotment;
 mod backoff;
 mod conditions;
 mod container;
@@ -20,11 +21,14 @@ mod resources;
 mod status;
 mod stopping;
 pub mod unsupported;
+mod updating;
 
 #[cfg(test)]
 mod tests;
 
+pub use allotment::Allotment;
 pub use backoff::Backoff;
+pub use conditions::PASSING as PASSING_CONDITIONS;
 pub use event::{Action, Event, Exit, Hook, Level, Moment, Outcome, ProbeKind, StartFailure, StopCause, container_id};
 pub use machine::PodMachine;
 pub use plan::{PullPolicy, pod_ref};

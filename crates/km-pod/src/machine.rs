@@ -8,6 +8,7 @@ use k8s_openapi::{
 };
 
 use crate::{
+    allotment::Allotment,
     backoff::Backoff,
     container::Unit,
     event::{Action, Event, Level, Moment, StartFailure, StopCause},
@@ -49,6 +50,10 @@ pub struct PodMachine {
     pub(crate) terminal: Option<&'static str>,
     pub(crate) verdict: Option<(String, String)>,
     pub(crate) done: bool,
+    /// What its task holds; absent where nobody counts.
+    pub(crate) allotment: Option<Allotment>,
+    /// Why the resources that its object asks for were not granted.
+    pub(crate) refusal: Option<String>,
     published: Option<PodStatus>,
     timer: Option<Duration>,
 }
@@ -82,11 +87,19 @@ impl PodMachine {
             terminal: None,
             verdict: None,
             done: false,
+            allotment: None,
+            refusal: None,
             published: None,
             timer: None,
         }
     }
 
+    /// Holds the pod to what its task holds.
+    pub fn within(self, allotment: Option<Allotment>) -> Self {
+        Self { allotment, ..self }
+    }
+
+    /// The pod, with the resources that it was granted.
     pub fn pod(&self) -> &Pod {
         &self.pod
     }
@@ -185,6 +198,9 @@ impl PodMachine {
             Event::Exited { container, attempt, exit } => {
                 self.unit(&container, |unit| unit.exited(now, attempt, exit, &pod, out));
             }
+            Event::Resized { container, attempt, result } => {
+                self.unit(&container, |unit| unit.resized(now, attempt, result, out));
+            }
             Event::Probed { container, attempt, kind, result } => {
                 self.unit(&container, |unit| unit.probed(now, (attempt, kind), result, grace, out));
             }
@@ -207,37 +223,6 @@ impl PodMachine {
         for (path, why) in crate::unsupported::list(self.spec()) {
             pod_event(out, Level::Warning, "Unsupported", format!("{path}: {why}"));
         }
-    }
-
-    /// Takes over what may change in a pod: its metadata, its deadline and its images.
-    fn update(&mut self, now: Moment, pod: Pod, out: &mut Vec<Action>) {
-        if pod.metadata.uid != self.pod.metadata.uid {
-            return;
-        }
-        let grace = self.grace();
-        let spec = pod.spec.clone().unwrap_or_default();
-        for (_, container) in plan::containers(&spec) {
-            let Some(unit) = self.units.iter_mut().find(|unit| unit.spec.name == container.name) else { continue };
-            if unit.spec.image == container.image {
-                continue;
-            }
-            unit.spec.image = container.image;
-            if unit.is_running() {
-                let message = format!("Container {} definition changed, will be restarted", unit.spec.name);
-                let container = Some(unit.spec.name.clone());
-                out.push(Action::Event { level: Level::Normal, reason: "Killing", message, container });
-                unit.replaced = true;
-                unit.stop(now, now.mono + grace, out);
-            }
-        }
-        if let (Some(seconds), Some(begun)) = (spec.active_deadline_seconds, self.start_time) {
-            let passed = u64::try_from(now.wall.duration_since(begun).as_secs()).unwrap_or_default();
-            let left = u64::try_from(seconds).unwrap_or_default().saturating_sub(passed);
-            self.deadline = Some(now.mono + Duration::from_secs(left));
-        }
-        let foreign = pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
-        self.adopt_conditions(foreign);
-        self.pod = pod;
     }
 
     fn part_made(&mut self, part: impl Fn(&mut Self) -> &mut Part) {

@@ -60,7 +60,7 @@ impl PodMachine {
         };
         ContainerStatus {
             name: unit.spec.name.clone(),
-            image: unit.image(),
+            image: unit.shown_image(),
             image_id: unit.image_id.clone(),
             container_id: current.map(id),
             ready: unit.is_ready(),
@@ -71,6 +71,8 @@ impl PodMachine {
                 ..Default::default()
             }),
             state: Some(state),
+            allocated_resources: unit.granted().requests,
+            resources: Some(if unit.is_running() { unit.applied.clone() } else { unit.granted() }),
             ..Default::default()
         }
     }

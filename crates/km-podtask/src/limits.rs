@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use km_kube::{
+    keys,
     pod::{self, DefaultLimits, ResourceTotals},
     quantity::Quantity,
 };
@@ -18,12 +19,14 @@ pub enum Accounting {
     Limits,
 }
 
-/// The pod's amounts, as `accounting` says. In the mode [`Accounting::Limits`] the limits are written into the pod,
-/// which is the copy that the executor gets; the pod in the API server stays as it is.
+/// The pod's amounts, as `accounting` says. In the mode [`Accounting::Limits`] the limits are written into the pod (and
+/// an annotation that says so), which is the copy that the executor gets; the pod in the API server stays as it is.
 pub fn settle(pod: &mut Pod, accounting: Accounting, defaults: &DefaultLimits) -> ResourceTotals {
     match accounting {
         Accounting::Limits => {
             pod::apply_default_limits(pod, defaults);
+            let annotations = pod.metadata.annotations.get_or_insert_default();
+            annotations.insert(keys::COUNTED.to_owned(), keys::COUNTED_LIMITS.to_owned());
             pod.spec.as_ref().map(pod::limits).unwrap_or_default()
         }
         Accounting::Requests => pod.spec.as_ref().map(|spec| counted_requests(spec, defaults)).unwrap_or_default(),

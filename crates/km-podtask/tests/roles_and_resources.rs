@@ -216,6 +216,7 @@ fn limits_accounting_fills_in_and_raises() {
         let mut pod = Pod { spec: Some(spec), ..Pod::default() };
         let totals = settle(&mut pod, Accounting::Limits, &DefaultLimits::default());
         assert_eq!((totals.milli_cpu, totals.memory_bytes >> 20), (cpu, memory), "row {number}");
+        assert_eq!(pod.metadata.annotations.unwrap()[km_kube::keys::COUNTED], "limits");
     }
 }
 

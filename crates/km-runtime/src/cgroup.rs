@@ -32,7 +32,7 @@ fn parse_hierarchies(mountinfo: &str) -> Vec<PathBuf> {
 }
 
 /// Folders of `group` (a path from the root of the hierarchies) that exist.
-fn folders(group: &str) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn folders(group: &str) -> io::Result<Vec<PathBuf>> {
     let relative = group.trim_start_matches('/');
     Ok(hierarchies()?.into_iter().map(|root| root.join(relative)).filter(|folder| folder.is_dir()).collect())
 }

@@ -85,6 +85,15 @@ pub struct ContainerSpec {
     pub annotations: BTreeMap<String, String>,
 }
 
+/// What of a running container can change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContainerResources {
+    /// As in [`ContainerSpec`], each.
+    pub cpu_shares: u64,
+    pub cpu_limit_milli: u64,
+    pub memory_limit_bytes: u64,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mount {
     pub host_path: PathBuf,
@@ -178,6 +187,8 @@ pub trait Runtime: Send + Sync {
     /// Creates and starts a container. An error after creation leaves a container `Exited` with reason
     /// `ContainerCannotRun`.
     async fn start_container(&self, spec: &ContainerSpec) -> Result<ContainerStatus>;
+    /// Gives a running container other resources, without a restart. Less memory than it uses is refused.
+    async fn update_container(&self, id: &str, resources: ContainerResources) -> Result<()>;
     /// Sends a signal to the container's first process.
     async fn signal_container(&self, id: &str, signal: i32) -> Result<()>;
     /// Removes an exited container with its log and writable layer.

@@ -11,6 +11,7 @@ mod contract;
 pub mod crilog;
 mod files;
 pub mod images;
+mod limits;
 pub mod net;
 pub mod oci;
 mod preflight;

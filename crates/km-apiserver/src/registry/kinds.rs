@@ -86,6 +86,7 @@ pub static KINDS: &[Kind] = &[
             Subresource { name: "exec", verbs: CONNECT, kind: ("", "v1", "PodExecOptions") },
             Subresource { name: "log", verbs: GET, kind: ("", "v1", "Pod") },
             Subresource { name: "portforward", verbs: CONNECT, kind: ("", "v1", "PodPortForwardOptions") },
+            Subresource { name: "resize", verbs: RW, kind: ("", "v1", "Pod") },
             status("", "Pod"),
         ],
         fields: &[

@@ -1,4 +1,4 @@
-//! What lies under an object: status, scale, binding, eviction, finalize, log.
+//! What lies under an object: status, scale, resize, binding, eviction, finalize, log.
 
 mod binding;
 mod eviction;
@@ -26,6 +26,9 @@ pub async fn dispatch(method: Method, ctx: Context) -> Result<Response<Body>, Fa
         ("status", Method::GET) => verbs::get::get(&ctx),
         ("status", Method::PUT) => verbs::update::update(&ctx, Part::Status).await,
         ("status", Method::PATCH) => verbs::patch::patch(&ctx, Part::Status).await,
+        ("resize", Method::GET) => verbs::get::get(&ctx),
+        ("resize", Method::PUT) => verbs::update::update(&ctx, Part::Resize).await,
+        ("resize", Method::PATCH) => verbs::patch::patch(&ctx, Part::Resize).await,
         ("scale", Method::GET) => scale::get(&ctx),
         ("scale", Method::PUT) => scale::update(&ctx).await,
         ("scale", Method::PATCH) => scale::patch(&ctx).await,

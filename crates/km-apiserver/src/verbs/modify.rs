@@ -15,6 +15,8 @@ pub enum Part {
     Whole,
     /// The status, and metadata with limits.
     Status,
+    /// The resources of a pod's containers.
+    Resize,
     /// Everything, as the server itself decides (binding, finalize, deletion marks).
     Internal,
 }
@@ -74,6 +76,11 @@ impl Modification<'_> {
         match self.part {
             Part::Internal => {}
             Part::Status => new = status_only(old, new),
+            Part::Resize => {
+                new = km_kube::validation::resized(old, &new);
+                km_kube::defaults::apply(kind.group, kind.kind, &mut new);
+                refuse(kind, &self.key.name, km_kube::validation::resize(&new, old))?;
+            }
             Part::Whole => {
                 if kind.has_status() {
                     keep(old, &mut new, "status");
@@ -83,7 +90,7 @@ impl Modification<'_> {
                 check_deleting(kind, old, &new)?;
             }
         }
-        if self.part != Part::Internal {
+        if matches!(self.part, Part::Whole | Part::Status) {
             let problems = km_kube::validation::update(kind.group, kind.kind, &new, old);
             refuse(kind, &self.key.name, problems)?;
         }

@@ -1,4 +1,4 @@
-//! Scale, binding, eviction.
+//! Scale, binding, resize, eviction.
 
 use serde_json::json;
 
@@ -44,6 +44,40 @@ async fn a_pod_is_bound_once() {
     assert_eq!(bound["status"]["conditions"][0]["type"], "PodScheduled");
     let answer = server.post(&format!("{PODS}/nope/binding"), &to("n1")).await;
     assert_status(&answer, 404, "NotFound", "pods \"nope\" not found");
+}
+
+#[tokio::test]
+async fn a_resize_changes_cpu_and_memory_only() {
+    let server = TestServer::start().await;
+    let resources = |cpu: &str, limit: &str| json!({ "requests": { "cpu": cpu }, "limits": { "cpu": limit } });
+    let mut object = pod("p");
+    object["spec"]["containers"][0]["resources"] = resources("100m", "200m");
+    let created = server.create(PODS, &object).await;
+    let name = created["spec"]["containers"][0]["name"].clone();
+    let path = format!("{PODS}/p/resize");
+    let container = |resources| json!({ "name": name, "image": "other", "resources": resources });
+    let patch =
+        |resources| json!({ "spec": { "containers": [container(resources)] }, "status": { "phase": "Failed" } });
+    let (code, resized) = server.patch(&path, "strategic-merge", &patch(resources("150m", "300m"))).await;
+    assert_eq!(code, 200, "{resized}");
+    let mut wanted = created.clone();
+    wanted["spec"]["containers"][0]["resources"] = resources("150m", "300m");
+    wanted["metadata"]["generation"] = 2.into();
+    wanted["metadata"]["resourceVersion"] = resized["metadata"]["resourceVersion"].clone();
+    assert_eq!(resized, wanted, "nothing but the resources changes");
+    assert_eq!(server.get(&path).await.1, server.get(&format!("{PODS}/p")).await.1);
+    wanted["spec"]["containers"][0]["resources"] = resources("150m", "250m");
+    assert_eq!(server.put(&path, &wanted).await.1["metadata"]["generation"], 3);
+    let answer = server.patch(&path, "strategic-merge", &patch(resources("300m", "250m"))).await;
+    assert_status(&answer, 422, "Invalid", "must be less than or equal to cpu limit");
+    let answer = server.patch(&path, "strategic-merge", &patch(resources("250m", "250m"))).await;
+    assert_eq!(answer.0, 200, "{}", answer.1);
+    let removed = json!({ "spec": { "containers": [{ "name": name, "resources": { "limits": { "cpu": null } } }] } });
+    let answer = server.patch(&path, "strategic-merge", &removed).await;
+    assert_status(&answer, 422, "Invalid", "resource limits cannot be removed");
+    let (_, discovered) = server.get("/api/v1").await;
+    let found = discovered["resources"].as_array().unwrap().iter().any(|one| one["name"] == "pods/resize");
+    assert!(found, "{discovered}");
 }
 
 #[tokio::test]

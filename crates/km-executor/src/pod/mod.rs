@@ -9,7 +9,7 @@ mod start;
 use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
-use km_pod::{Action, Event, Outcome, PodMachine, StartFailure, container_id, downward::NodeFacts};
+use km_pod::{Action, Allotment, Event, Outcome, PodMachine, StartFailure, container_id, downward::NodeFacts};
 use km_runtime::{Runtime, RuntimeError};
 use tokio::sync::{mpsc, watch};
 
@@ -77,7 +77,12 @@ impl PodHandle {
 }
 
 /// Starts the pod. `report` hears of its phase and its end.
-pub fn spawn(shared: Arc<Shared>, pod: Pod, report: impl Fn(Report) + Send + Sync + 'static) -> PodHandle {
+pub fn spawn(
+    shared: Arc<Shared>,
+    pod: Pod,
+    allotment: Option<Allotment>,
+    report: impl Fn(Report) + Send + Sync + 'static,
+) -> PodHandle {
     let key = PodKey::of(&pod);
     let (input, inputs) = mpsc::unbounded_channel();
     let (view_sender, view) = watch::channel(pod.clone());
@@ -85,7 +90,7 @@ pub fn spawn(shared: Arc<Shared>, pod: Pod, report: impl Fn(Report) + Send + Syn
     let logs_dir = dir.join("logs");
     let publisher = Publisher::spawn(shared.api.clone(), key.clone());
     let actor = Actor {
-        machine: PodMachine::new(pod, shared.host_ip),
+        machine: PodMachine::new(pod, shared.host_ip).within(allotment),
         volumes: Arc::new(Volumes::new(shared.api.clone(), shared.facts.clone(), key.clone(), dir.clone())),
         shared,
         key: key.clone(),
@@ -140,6 +145,7 @@ impl Actor {
                         let updated = matches!(&*event, Event::Updated(_));
                         outcome = self.step(*event);
                         if updated {
+                            self.show();
                             self.refresh_volumes();
                         }
                     }
@@ -177,10 +183,15 @@ impl Actor {
         outcome
     }
 
-    fn publish(&mut self, status: PodStatus) {
+    /// The pod as it is now, for those who ask the kubelet.
+    fn show(&self) {
         let mut pod = self.machine.pod().clone();
-        pod.status = Some(status.clone());
+        pod.status = self.machine.status().cloned();
         self.view.send_replace(pod);
+    }
+
+    fn publish(&mut self, status: PodStatus) {
+        self.show();
         if status.phase.as_deref() == Some("Running") && !self.running_reported {
             self.running_reported = true;
             (self.report)(Report::Running { status: Box::new(status.clone()) });
@@ -266,6 +277,14 @@ impl Actor {
                 attempt,
                 image,
             )),
+            Action::ResizeContainer { container, attempt, resources } => {
+                let id = container_id(&uid, &container, attempt);
+                let resources = start::resources(*resources);
+                self.answer(async move {
+                    let result = within(QUICK, runtime.update_container(&id, resources)).await;
+                    Event::Resized { container, attempt, result: result.map_err(|error| error.to_string()) }
+                });
+            }
             Action::Signal { container, attempt, signal } => {
                 let id = container_id(&uid, &container, attempt);
                 let input = self.input.clone();

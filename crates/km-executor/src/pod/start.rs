@@ -9,7 +9,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, Pod, ResourceRequirements};
 use km_pod::{
     Event, Exit, StartFailure, container_id, cpu_limit_milli, cpu_shares,
     downward::NodeFacts,
@@ -17,7 +17,8 @@ use km_pod::{
     memory_limit_bytes,
 };
 use km_runtime::{
-    ContainerSpec, ContainerState, ContainerStatus, Mount, PortMapping, Protocol, RuntimeError, SandboxSpec,
+    ContainerResources, ContainerSpec, ContainerState, ContainerStatus, Mount, PortMapping, Protocol, RuntimeError,
+    SandboxSpec,
 };
 
 use super::{QUICK, SLOW, Shared, exit, not_created, within};
@@ -190,6 +191,16 @@ fn build(
         add_capabilities: security.add,
         drop_capabilities: security.drop,
         ..Default::default()
+    }
+}
+
+/// Resources in the runtime's terms.
+pub fn resources(resources: ResourceRequirements) -> ContainerResources {
+    let container = Container { resources: Some(resources), ..Default::default() };
+    ContainerResources {
+        cpu_shares: cpu_shares(&container),
+        cpu_limit_milli: cpu_limit_milli(&container),
+        memory_limit_bytes: memory_limit_bytes(&container),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use km_mesos_proto::v1;
-use km_pod::{Outcome, StopCause};
+use km_pod::{Allotment, Outcome, StopCause};
 
 use crate::{
     api::{PodChange, PodKey},
@@ -51,6 +51,8 @@ pub enum Action {
     StartPod {
         task: String,
         pod: Box<Pod>,
+        /// What the task holds.
+        allotment: Allotment,
     },
     UpdatePod {
         uid: String,

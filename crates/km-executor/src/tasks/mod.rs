@@ -4,6 +4,7 @@
 
 mod ending;
 mod event;
+mod launched;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -13,7 +14,7 @@ use std::{collections::BTreeMap, time::Duration};
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use km_kube::keys;
 use km_mesos_proto::v1;
-use km_pod::StopCause;
+use km_pod::{Allotment, StopCause};
 
 use crate::{
     api::{PodChange, PodKey},
@@ -34,7 +35,9 @@ pub struct Settings {
 #[derive(Debug)]
 struct Task {
     key: PodKey,
+    /// As it was launched.
     pod: Box<Pod>,
+    allotment: Allotment,
     stage: Stage,
     /// Somebody wants its end.
     stop: Option<(StopCause, Option<Duration>)>,
@@ -143,7 +146,9 @@ impl Tasks {
             out.push(send(status::failed(&id, messages::CREATE_BINDING_FAILURE)));
             return;
         }
-        let task = Task { key, pod: Box::new(pod.clone()), stage: Stage::Binding, stop: None, closed: false };
+        let allotment = launched::allotment(&info, &pod);
+        let task =
+            Task { key, pod: Box::new(pod.clone()), allotment, stage: Stage::Binding, stop: None, closed: false };
         self.tasks.insert(id.clone(), task);
         out.push(Action::Bind { task: id, pod: Box::new(pod) });
     }
@@ -169,11 +174,16 @@ impl Tasks {
         };
         match task.stop {
             None | Some((StopCause::Deleted, _)) => {
-                let pod = Box::new(with_ports_of(*pod, &task.pod));
+                let newest = launched::merged(*pod, &task.pod);
+                let pod = Box::new(launched::granted(newest.clone(), &task.pod, &task.allotment));
                 task.stage = Stage::Started;
-                let (uid, stop) = (task.key.uid.clone(), task.stop);
+                let (uid, stop, allotment) = (task.key.uid.clone(), task.stop, task.allotment);
+                let resized = *pod != newest;
                 out.push(send(status::starting(id, &task.key)));
-                out.push(Action::StartPod { task: id.to_owned(), pod });
+                out.push(Action::StartPod { task: id.to_owned(), pod, allotment });
+                if resized {
+                    out.push(Action::UpdatePod { uid: uid.clone(), pod: Box::new(newest) });
+                }
                 if let Some((cause, grace)) = stop {
                     out.push(Action::StopPod { uid, cause, grace });
                 }
@@ -257,7 +267,7 @@ impl Tasks {
         let grace = pod.metadata.deletion_grace_period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
         if let Some(task) = self.tasks.values_mut().find(|task| task.key.uid == uid) {
             if task.stage != Stage::Binding {
-                out.push(Action::UpdatePod { uid, pod: Box::new(with_ports_of(*pod, &task.pod)) });
+                out.push(Action::UpdatePod { uid, pod: Box::new(launched::merged(*pod, &task.pod)) });
             }
             if deleting {
                 Self::stop(task, StopCause::Deleted, grace.map(Duration::from_secs), out);
@@ -298,15 +308,4 @@ fn parse(info: &v1::TaskInfo) -> Result<Pod, String> {
         None | Some(0) => Err("spec.containers is empty".into()),
         Some(_) => Ok(pod),
     }
-}
-
-/// The API server's pod with the host ports that the scheduler mapped: they stand in the task's copy only.
-fn with_ports_of(mut pod: Pod, task: &Pod) -> Pod {
-    let mapped = task.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
-    for container in pod.spec.iter_mut().flat_map(|spec| &mut spec.containers) {
-        if let Some(twin) = mapped.iter().find(|twin| twin.name == container.name) {
-            container.ports = twin.ports.clone();
-        }
-    }
-    pod
 }

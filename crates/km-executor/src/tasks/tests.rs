@@ -86,6 +86,44 @@ fn a_launch_is_bound_started_and_reported() {
     assert!(go(&mut tasks, running()).is_empty());
 }
 
+/// A launched pod of one container, and the task that holds one CPU and 64 MB.
+fn launched(resources: &str, counted: Option<&str>) -> v1::TaskInfo {
+    let mut value = pod_value("p", "t");
+    value["spec"]["containers"][0]["resources"] = serde_json::from_str(resources).unwrap();
+    if let Some(counted) = counted {
+        value["metadata"]["annotations"][keys::COUNTED] = counted.into();
+    }
+    let resources = km_mesos_proto::resources::Resources::parse("cpus(a):0.5;cpus:0.5;mem:64", "*").unwrap();
+    let data = Some(value.to_string().into_bytes());
+    v1::TaskInfo { task_id: "t".into(), data, resources: resources.to_protos(), ..Default::default() }
+}
+
+#[test]
+fn a_pod_starts_with_what_its_task_holds() {
+    let fits = r#"{"requests": {"cpu": "1"}}"#;
+    let limited = r#"{"requests": {"cpu": "1", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "64Mi"}}"#;
+    let big = r#"{"requests": {"cpu": "2"}}"#;
+    for (case, task, counted, of_api, starts_with, updated) in [
+        ("as launched", fits, None, fits, fits, false),
+        ("resized within the task before it was bound", "{}", None, fits, fits, false),
+        ("resized beyond it", fits, None, big, fits, true),
+        ("limits that the scheduler filled in", limited, Some("limits"), "{}", limited, false),
+    ] {
+        let mut tasks = tasks();
+        go(&mut tasks, Event::Launch(Box::new(launched(task, counted))));
+        let mut from_api = pod("p", "t");
+        from_api.spec.as_mut().unwrap().containers[0].resources = Some(serde_json::from_str(of_api).unwrap());
+        let actions = go(&mut tasks, Event::Bound { task: "t".into(), result: Ok(from_api) });
+        let Some(Action::StartPod { pod, allotment, .. }) = actions.get(1) else { panic!("{case}: {actions:?}") };
+        let of_limits = counted.is_some();
+        assert_eq!(*allotment, Allotment { milli_cpu: 1000, memory_bytes: 64 << 20, of_limits }, "{case}");
+        let resources = pod.spec.as_ref().unwrap().containers[0].resources.clone();
+        assert_eq!(resources, serde_json::from_str(starts_with).unwrap(), "{case}");
+        let told = actions.iter().any(|action| matches!(action, Action::UpdatePod { .. }));
+        assert_eq!(told, updated, "{case}: {actions:?}");
+    }
+}
+
 #[test]
 fn what_is_no_pod_fails_with_the_reason() {
     for (data, reason) in [

@@ -199,3 +199,29 @@ async fn what_cannot_start_says_why() {
     world.launch("q", missing);
     world.journal.wait("waiting q CreateContainerConfigError: configmap \"m\" not found").await;
 }
+
+#[tokio::test]
+async fn updates_reach_the_running_pod() {
+    let world = World::new().await;
+    let mut spec = one("Always");
+    spec["containers"][0]["resources"] = json!({"requests": {"cpu": "100m"}, "limits": {"cpu": "200m"}});
+    world.launch("p", spec);
+    world.journal.wait("t-p TASK_RUNNING").await;
+    let mut pod = world.api.pod("p").unwrap();
+    pod.spec.as_mut().unwrap().containers[0].resources =
+        serde_json::from_value(json!({"requests": {"cpu": "500m"}, "limits": {"cpu": "1", "memory": "64Mi"}})).unwrap();
+    world.api.put(pod.clone());
+    world.journal.wait("resize uid-p-c-0 512 1000 67108864").await;
+    // A thousandth of a CPU more than the task holds.
+    pod.spec.as_mut().unwrap().containers[0].resources =
+        serde_json::from_value(json!({"requests": {"cpu": "1001m"}, "limits": {"cpu": "2"}})).unwrap();
+    world.api.put(pod.clone());
+    world.journal.wait("event ResizeInfeasible").await;
+    let resizes = world.journal.lines().iter().filter(|line| line.starts_with("resize")).count();
+    assert_eq!(resizes, 1);
+    pod.spec.as_mut().unwrap().containers[0].image = Some("x:2".into());
+    world.api.put(pod);
+    world.journal.wait("start uid-p-c-1").await;
+    let restarted = world.runtime.spec("uid-p-c-1");
+    assert_eq!((restarted.image.as_str(), restarted.cpu_limit_milli), ("x:2", 1000));
+}

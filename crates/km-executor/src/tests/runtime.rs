@@ -8,8 +8,8 @@ use std::{
 
 use async_trait::async_trait;
 use km_runtime::{
-    ContainerEvent, ContainerSpec, ContainerState, ContainerStatus, ImageInfo, RegistryAuth, Result, Runtime,
-    RuntimeError, Sandbox, SandboxSpec,
+    ContainerEvent, ContainerResources, ContainerSpec, ContainerState, ContainerStatus, ImageInfo, RegistryAuth,
+    Result, Runtime, RuntimeError, Sandbox, SandboxSpec,
 };
 use tokio::sync::broadcast;
 
@@ -121,6 +121,12 @@ impl Runtime for FakeRuntime {
         }
         self.journal.note(format!("start {}", spec.id));
         Ok(status)
+    }
+
+    async fn update_container(&self, id: &str, resources: ContainerResources) -> Result<()> {
+        let ContainerResources { cpu_shares, cpu_limit_milli, memory_limit_bytes } = resources;
+        self.journal.note(format!("resize {id} {cpu_shares} {cpu_limit_milli} {memory_limit_bytes}"));
+        Ok(())
     }
 
     async fn signal_container(&self, id: &str, signal: i32) -> Result<()> {

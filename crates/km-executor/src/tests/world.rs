@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use clap::Parser;
 use k8s_openapi::api::core::v1::Pod;
 use km_kube::keys;
-use km_mesos_proto::v1;
+use km_mesos_proto::{resources::Resources, v1};
 use serde_json::{Value, from_value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -83,7 +83,8 @@ impl World {
             }
         }
         let data = Some(serde_json::to_vec(&pod).unwrap());
-        self.agent.launch(v1::TaskInfo { task_id: task.into(), data, ..Default::default() });
+        let resources = Resources::parse("cpus:1;mem:128", "*").unwrap().to_protos();
+        self.agent.launch(v1::TaskInfo { task_id: task.into(), data, resources, ..Default::default() });
     }
 
     /// Waits for the executor's own end.

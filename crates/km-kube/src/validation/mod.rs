@@ -13,6 +13,7 @@ mod handler;
 mod meta;
 mod other;
 mod pod;
+mod pod_resize;
 mod pod_update;
 mod resources;
 mod service;
@@ -69,6 +70,22 @@ pub fn update(group: &str, kind: &str, new: &Value, old: &Value) -> Vec<FieldErr
         }
         _ => {}
     }
+    errors
+}
+
+/// The pod that a write to `pods/resize` makes of `old`: whatever else `new` brings is left out.
+#[must_use]
+pub fn resized(old: &Value, new: &Value) -> Value {
+    pod_resize::only_resources(old, new)
+}
+
+/// What is wrong with a resize of a pod; empty when it may be stored.
+#[must_use]
+pub fn resize(new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (root, before) = (At::root(new), At::root(old));
+    content("", "Pod", &root, &mut errors);
+    pod_resize::pod(&root, &before, &mut errors);
     errors
 }
 

@@ -2,4 +2,5 @@
 
 mod random;
 mod rules;
+mod updates;
 mod world;

@@ -1,7 +1,7 @@
 //! Whatever happens in whatever order, the numbered promises of a pod hold (they are asserted in `world`).
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Value, from_value, json};
 
 use super::world::World;
 use crate::{Event, Hook, ProbeKind, StartFailure, StopCause};
@@ -14,6 +14,7 @@ enum Step {
     Pass,
     Stop { cause: StopCause, grace: u64 },
     Stray(usize),
+    Update { image: bool, milli_cpu: i64 },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -27,6 +28,7 @@ fn step() -> impl Strategy<Value = Step> {
             Step::Stop { cause: causes[cause], grace }
         }),
         2 => (0..10usize).prop_map(Step::Stray),
+        2 => (any::<bool>(), 1..9i64).prop_map(|(image, cpu)| Step::Update { image, milli_cpu: cpu * 100 }),
     ]
 }
 
@@ -102,6 +104,14 @@ fn play(world: &mut World, step: Step) {
         }
         Step::Stop { cause, grace } => world.stop(cause, grace),
         Step::Stray(which) => world.send(stray(world, which)),
+        Step::Update { image, milli_cpu } => world.update(|pod| {
+            let container = &mut pod.spec.as_mut().unwrap().containers[0];
+            if image {
+                container.image = Some(format!("x:{milli_cpu}"));
+            } else {
+                container.resources = from_value(json!({"requests": {"cpu": format!("{milli_cpu}m")}})).unwrap();
+            }
+        }),
         _ => {}
     }
 }
@@ -111,7 +121,7 @@ proptest! {
 
     #[test]
     fn promises_hold_in_any_order(spec in spec(), steps in prop::collection::vec(step(), 0..120)) {
-        let mut world = World::new(spec);
+        let mut world = World::new(spec).holding(500, 64 << 20);
         world.send(Event::Start);
         for step in steps {
             play(&mut world, step);

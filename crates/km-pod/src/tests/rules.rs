@@ -293,18 +293,6 @@ fn the_active_deadline_fails_the_pod() {
 }
 
 #[test]
-fn a_new_image_restarts_the_container_at_once() {
-    let mut world = World::running(one("Never"));
-    let mut pod = world.machine.pod().clone();
-    pod.spec.as_mut().unwrap().containers[0].image = Some("x:2".into());
-    world.send(Event::Updated(Box::new(pod)));
-    world.ends("c", 143);
-    world.settle();
-    assert!(world.is_running("c"));
-    assert_eq!((world.container("c").image.as_str(), world.container("c").restart_count), ("x:2", 1));
-}
-
-#[test]
 fn volumes_and_sandbox_are_tried_again() {
     let mut world = World::new(one("Always"));
     world.send(Event::Start);

@@ -8,7 +8,7 @@ use k8s_openapi::{
 };
 use serde_json::{Value, from_value, json};
 
-use crate::{Action, Event, Exit, Moment, Outcome, PodMachine, StartFailure, StopCause};
+use crate::{Action, Allotment, Event, Exit, Moment, Outcome, PodMachine, StartFailure, StopCause};
 
 /// The machine, what it asked for and what followed from it.
 pub struct World {
@@ -50,6 +50,19 @@ impl World {
             sandbox: false,
             volumes: false,
         }
+    }
+
+    /// The pod's task holds so much.
+    pub fn holding(mut self, milli_cpu: i64, memory_bytes: i64) -> Self {
+        self.machine = self.machine.within(Some(Allotment { milli_cpu, memory_bytes, of_limits: false }));
+        self
+    }
+
+    /// The pod's object changes.
+    pub fn update(&mut self, change: impl FnOnce(&mut Pod)) {
+        let mut pod = self.machine.pod().clone();
+        change(&mut pod);
+        self.send(Event::Updated(Box::new(pod)));
     }
 
     /// A started pod whose volumes and sandbox are there and whose startable containers run.
@@ -127,6 +140,7 @@ impl World {
             }
             Action::PullImage { container, .. } => Event::ImagePulled { container, image_id: "sha256:1".into() },
             Action::StartContainer { container, attempt, .. } => Event::Started { container, attempt, at: self.wall() },
+            Action::ResizeContainer { container, attempt, .. } => Event::Resized { container, attempt, result: Ok(()) },
             Action::Probe { container, attempt, kind, .. } => {
                 Event::Probed { container, attempt, kind, result: Ok(()) }
             }
@@ -154,6 +168,9 @@ impl World {
                     _ => StartFailure::Create(message),
                 };
                 Event::StartFailed { container, attempt, failure }
+            }
+            Action::ResizeContainer { container, attempt, .. } => {
+                Event::Resized { container, attempt, result: Err(message) }
             }
             Action::Probe { container, attempt, kind, .. } => {
                 Event::Probed { container, attempt, kind, result: Err(message) }

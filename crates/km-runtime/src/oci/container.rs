@@ -11,10 +11,11 @@ use tokio::{
 
 use super::{Entry, Inner, OciRuntime, blocking, check_id, sandbox::namespace_path};
 use crate::{
-    ContainerSpec, ContainerState, ContainerStatus, Result, RuntimeError,
+    ContainerResources, ContainerSpec, ContainerState, ContainerStatus, Result, RuntimeError,
     bundle::{Bundle, ContainerRecord, ExitRecord, ShimReport, StartedRecord},
     cgroup,
     files::{self, Context, now},
+    limits,
 };
 
 /// From starting the shim to its word that the program runs. A machine that takes longer is not well.
@@ -182,6 +183,29 @@ impl Inner {
             Some(process) => process.signal(signal).context(|| format!("signalling container {id}")),
             None => Ok(()),
         }
+    }
+
+    /// Changes the limits of a container's control groups, and its record with them.
+    pub(super) async fn update(&self, id: &str, resources: ContainerResources) -> Result<()> {
+        let (bundle, group) = {
+            let state = self.state();
+            let running = state.containers.get(id).filter(|entry| entry.status.state == ContainerState::Running);
+            let entry =
+                running.ok_or_else(|| RuntimeError::NotFound { kind: "running container", id: id.to_owned() })?;
+            (entry.bundle.clone(), entry.cgroup.clone())
+        };
+        blocking(move || {
+            limits::set(&group, &resources).context(|| "changing the container's resources".to_owned())?;
+            let recording = || "recording the container's resources".to_owned();
+            if let Some(mut record) = bundle.record().context(recording)? {
+                record.spec.cpu_shares = resources.cpu_shares;
+                record.spec.cpu_limit_milli = resources.cpu_limit_milli;
+                record.spec.memory_limit_bytes = resources.memory_limit_bytes;
+                bundle.write_record(&record).context(recording)?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Kills a container and waits for its exit record.

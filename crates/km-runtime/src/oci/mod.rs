@@ -27,8 +27,8 @@ use tokio::sync::{broadcast, watch as watch_channel};
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    ContainerEvent, ContainerSpec, ContainerStatus, ImageInfo, RegistryAuth, Result, Runtime, RuntimeError, Sandbox,
-    SandboxSpec,
+    ContainerEvent, ContainerResources, ContainerSpec, ContainerStatus, ImageInfo, RegistryAuth, Result, Runtime,
+    RuntimeError, Sandbox, SandboxSpec,
     bundle::Bundle,
     files::{self, Context},
     images::ImageStore,
@@ -247,6 +247,10 @@ impl Runtime for OciRuntime {
 
     async fn start_container(&self, spec: &ContainerSpec) -> Result<ContainerStatus> {
         self.start(spec).await
+    }
+
+    async fn update_container(&self, id: &str, resources: ContainerResources) -> Result<()> {
+        self.inner.update(id, resources).await
     }
 
     async fn signal_container(&self, id: &str, signal: i32) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use km_runtime::Runtime;
+use km_runtime::{ContainerResources, ContainerState, Runtime, RuntimeError};
 
 use crate::support::{Host, exited, run, sandbox, shell};
 
@@ -38,7 +38,24 @@ async fn limits_are_set_and_the_groups_vanish() {
     assert!(quota == "25000" || quota == "25000 100000", "{quota}");
     let shares = group_file(group, &["cpu.shares", "cpu.weight"]);
     assert!(shares == "512" || shares.parse::<u64>().unwrap() < 100, "{shares}");
+    // In place, while it runs; what the machine cannot give changes nothing of memory.
+    let more = ContainerResources { cpu_shares: 1024, cpu_limit_milli: 500, memory_limit_bytes: 48 << 20 };
+    runtime.update_container("c-limits", more).await.unwrap();
+    assert_eq!(group_file(group, &["memory.limit_in_bytes", "memory.max"]), (48 << 20).to_string());
+    let quota = group_file(group, &["cpu.cfs_quota_us", "cpu.max"]);
+    assert!(quota == "50000" || quota == "50000 100000", "{quota}");
+    assert!(["1024", "100"].contains(&group_file(group, &["cpu.shares", "cpu.weight"]).as_str()));
+    let too_little = ContainerResources { memory_limit_bytes: 4096, ..more };
+    let refused = runtime.update_container("c-limits", too_little).await.unwrap_err().to_string();
+    assert!(refused.contains("a memory limit of 4096 bytes is below"), "{refused}");
+    assert_eq!(group_file(group, &["memory.limit_in_bytes", "memory.max"]), (48 << 20).to_string());
+    runtime.update_container("c-limits", ContainerResources::default()).await.unwrap();
+    assert_ne!(group_file(group, &["memory.limit_in_bytes", "memory.max"]), (48 << 20).to_string());
+    let status = runtime.container_status("c-limits").await.unwrap();
+    assert_eq!(status.state, ContainerState::Running);
     runtime.remove_sandbox("p-limits").await.unwrap();
+    let gone = runtime.update_container("c-limits", more).await.unwrap_err();
+    assert!(matches!(gone, RuntimeError::NotFound { .. }), "{gone}");
     assert!(std::panic::catch_unwind(|| group_file("p-limits", &["cgroup.procs"])).is_err());
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use k8s_openapi::api::core::v1::PodStatus;
 use km_executor::tasks::Event as TaskEvent;
 use km_pod::{Action, Event, Exit, Outcome, PodMachine};
 use km_podtask::PodKey;
@@ -29,15 +29,15 @@ pub(crate) struct Running {
 }
 
 impl World {
-    pub(super) fn pod_starts(&mut self, agent: usize, container: &str, task: String, pod: Pod) {
-        let uid = uid_of(&pod);
+    pub(super) fn pod_starts(&mut self, agent: usize, container: &str, task: String, machine: PodMachine) {
+        let uid = uid_of(machine.pod());
         if let Err(broken) = self.runs.pod_started(agent, container, &task, &uid) {
             self.violate(|| broken);
         }
         let running = Running {
             task,
-            key: PodKey::of(&pod.metadata),
-            machine: PodMachine::new(pod, None),
+            key: PodKey::of(&machine.pod().metadata),
+            machine,
             timer: None,
             running_reported: false,
             wanted: None,
@@ -85,6 +85,7 @@ impl World {
             Action::StartContainer { container, attempt, .. } => {
                 Event::Started { container, attempt, at: self.moment().wall }
             }
+            Action::ResizeContainer { container, attempt, .. } => Event::Resized { container, attempt, result: Ok(()) },
             Action::Signal { container, attempt, signal } => {
                 // Some programs don't listen.
                 if signal != SIGKILL && self.mishap(0.2) {

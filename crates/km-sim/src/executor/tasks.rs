@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use km_executor::tasks::{Action, Event};
 use km_mesos_core::master::terminal;
 use km_mesos_proto::v1::{TaskInfo, TaskStatus};
+use km_pod::PodMachine;
 
 use crate::{delivery::ToExecutor, world::World};
 
@@ -24,7 +25,10 @@ impl World {
                 let delay = self.bind_delay();
                 self.at_executor(agent, container, delay, ToExecutor::Bind(task, pod));
             }
-            Action::StartPod { task, pod } => self.pod_starts(agent, container, task, *pod),
+            Action::StartPod { task, pod, allotment } => {
+                let machine = PodMachine::new(*pod, None).within(Some(allotment));
+                self.pod_starts(agent, container, task, machine);
+            }
             Action::UpdatePod { uid, pod } => {
                 self.machine_event(agent, container, &uid, km_pod::Event::Updated(pod));
             }

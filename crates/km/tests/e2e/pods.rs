@@ -44,6 +44,7 @@ fn pods_see_what_their_manifest_says_and_end_as_kubernetes_says() {
     termination_is_graceful_then_forced(&kubectl);
     a_memory_hog_is_killed_and_says_so(&kubectl);
     two_containers_share_the_network(&kubectl);
+    labels_and_resources_change_while_the_pod_runs(&kubectl);
 
     turn.cluster.stop();
 }
@@ -140,4 +141,66 @@ fn two_containers_share_the_network(kubectl: &Kubectl) {
     });
     assert!(kubectl.run("get pod pair").contains("2/2"));
     kubectl.run("delete pod pair --grace-period=1");
+}
+
+fn labels_and_resources_change_while_the_pod_runs(kubectl: &Kubectl) {
+    let script = "cat /info/labels; until grep -q changed /info/labels; do sleep 0.2; done; echo seen; sleep 1000";
+    let container = "    volumeMounts: [{name: info, mountPath: /info}]\n";
+    let spec =
+        "  volumes: [{name: info, downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}]\n";
+    let limits = "memory: 32Mi}, limits: {cpu: 100m, memory: 64Mi}}";
+    kubectl.apply(&pod("grows", script, container, spec).replace("memory: 32Mi}}", limits));
+    kubectl.run("wait --for=condition=Ready pod/grows --timeout=60s");
+    kubectl.run("label pod grows probe=changed --overwrite");
+    eventually("the container sees its new label", || match kubectl.try_run("logs grows")? {
+        log if log.contains("seen") => Ok(()),
+        log => Err(log),
+    });
+    let group = format!("{}/{0}-main-0", field(kubectl, "grows", ".metadata.uid"));
+    assert_eq!(group_file(&group, &["memory.limit_in_bytes", "memory.max"]), (64 << 20).to_string());
+
+    // The task holds the requests; limits may be beyond.
+    let resize = |resources: &str| {
+        let patch = format!("{{\"spec\":{{\"containers\":[{{\"name\":\"main\",\"resources\":{resources}}}]}}}}");
+        kubectl.run(&format!("patch pod grows --subresource resize -p {patch}"));
+    };
+    resize(r#"{"limits":{"cpu":"200m","memory":"96Mi"}}"#);
+    eventually("the limits are changed in place", || {
+        let shown = kubectl.try_run("get pod grows -o jsonpath={.status.containerStatuses[0].resources.limits}")?;
+        if shown == r#"{"cpu":"200m","memory":"96Mi"}"# { Ok(()) } else { Err(shown) }
+    });
+    assert_eq!(group_file(&group, &["memory.limit_in_bytes", "memory.max"]), (96 << 20).to_string());
+    assert!(group_file(&group, &["cpu.cfs_quota_us", "cpu.max"]).starts_with("20000"));
+    let pending = "{.status.conditions[?(@.type=='PodResizePending')].reason}";
+    resize(r#"{"requests":{"cpu":"150m"}}"#);
+    eventually("more than the task holds is refused", || {
+        match kubectl.try_run(&format!("get pod grows -o jsonpath={pending}"))? {
+            reason if reason == "Infeasible" => Ok(()),
+            reason => Err(reason),
+        }
+    });
+    resize(r#"{"requests":{"cpu":"10m"}}"#);
+    eventually("the refusal goes with its cause", || {
+        match kubectl.try_run(&format!("get pod grows -o jsonpath={pending}"))? {
+            reason if reason.is_empty() => Ok(()),
+            reason => Err(reason),
+        }
+    });
+    assert_eq!(field(kubectl, "grows", ".status.containerStatuses[0].restartCount"), "0");
+    kubectl.run("delete pod grows --grace-period=1");
+}
+
+/// The value of the first of these files in the control group that ends so, in whatever hierarchy.
+fn group_file(suffix: &str, names: &[&str]) -> String {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let roots = table.lines().filter(|line| line.contains(" - cgroup")).filter_map(|line| line.split(' ').nth(4));
+    for root in roots {
+        for agent in std::fs::read_dir(format!("{root}/km")).into_iter().flatten() {
+            let group = agent.unwrap().path().join(suffix);
+            if let Some(value) = names.iter().find_map(|name| std::fs::read_to_string(group.join(name)).ok()) {
+                return value.trim().to_owned();
+            }
+        }
+    }
+    panic!("no file {names:?} of a group {suffix}");
 }
