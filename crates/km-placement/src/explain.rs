@@ -56,7 +56,7 @@ pub(crate) fn summarize(class: &Class, pod: &str, world: World<'_>) -> Summary {
     for (id, node) in world.nodes.iter() {
         let Some(refusal) = refusal_of(class, id, pod, world) else { continue };
         if let Refusal::Insufficient(_) = refusal
-            && let Some(distance) = node.supply.pools.iter().filter_map(|pool| distance(node, pool, need)).min()
+            && let Some(distance) = node.pools_for(need).filter_map(|(_, pool)| distance(node, pool, need)).min()
         {
             nearest = Some(nearest.map_or((distance, id), |best| best.min((distance, id))));
         }
@@ -86,7 +86,7 @@ fn distance(node: &Node, pool: &Pool, need: &Need) -> Option<Distance> {
 
 /// What the pool that lacks least lacks.
 fn least_lacking(node: &Node, need: &Need) -> Vec<(String, i64)> {
-    let near = node.supply.pools.iter().filter_map(|pool| Some((distance(node, pool, need)?, pool)));
+    let near = node.pools_for(need).filter_map(|(_, pool)| Some((distance(node, pool, need)?, pool)));
     let mut lacking = Vec::new();
     if let Some((_, pool)) = near.min_by_key(|(distance, _)| *distance) {
         node.each_lacking(pool, need, &Change::default(), &mut |name, amount| lacking.push((name.to_owned(), amount)));

@@ -89,7 +89,7 @@ impl Node {
             }
         }
         let mut first_refusal = None;
-        for (index, pool) in self.supply.pools.iter().enumerate() {
+        for (index, pool) in self.pools_for(need) {
             match self.pool_fits(pool, need, change) {
                 Ok(()) => return Ok(index),
                 Err(refusal) => {
@@ -102,6 +102,11 @@ impl Node {
             return self.pool_fits(&Pool::default(), need, change).map(|()| 0);
         }
         Err(first_refusal.unwrap_or_else(|| self.without_offer(need)))
+    }
+
+    /// The pools that a pod may be launched from, with their numbers.
+    pub fn pools_for(&self, need: &Need) -> impl Iterator<Item = (usize, &Pool)> {
+        self.supply.pools.iter().enumerate().filter(|(_, pool)| need.may_use(pool))
     }
 
     fn named_ports_free(&self, need: &Need, change: &Change<'_>) -> Result<(), Refusal> {

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use km_kube::selector::LabelRequirement;
 
-use crate::{Amounts, constraint::Constraint, strategy::Strategy};
+use crate::{Amounts, constraint::Constraint, node::Pool, strategy::Strategy};
 
 /// The requirements of a pod, and what other pods' requirements look at in it. Pods with equal needs share the work of
 /// filtering: everything that tells pods apart for placement is in here, and nothing else.
@@ -36,6 +36,9 @@ pub struct Need {
     pub amounts: Amounts,
     /// Reservation roles it may take from, the preferred first.
     pub roles: Vec<String>,
+    /// Roles in whose name it may be launched; any when empty. Offers to another role hold unreserved resources, too, but
+    /// what is taken of them counts for that role's quota.
+    pub pools: Vec<String>,
     pub ports: PortNeed,
     /// The way to choose among fitting nodes, when the pod has its own wish.
     pub strategy: Option<Strategy>,
@@ -70,6 +73,11 @@ impl Need {
         // Kubernetes counts the required affinity of running pods as a preference of weight 1.
         let near = self.near.iter().map(move |term| bond(BondKind::Liking(1), term));
         apart.chain(near).chain(self.liked.iter().map(move |(weight, term)| bond(BondKind::Liking(*weight), term)))
+    }
+
+    /// Whether it may be launched from the offers to one role.
+    pub(crate) fn may_use(&self, pool: &Pool) -> bool {
+        self.pools.is_empty() || self.pools.contains(&pool.role)
     }
 
     /// Whether other pods decide where it may go.

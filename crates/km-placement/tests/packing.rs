@@ -3,7 +3,7 @@
 mod mesos;
 
 use km_placement::{
-    Chooser, Engine, HostPort, NodeFacts, PendingPod, Plan, Policy, Refusal, Strategy, Supply, compile,
+    Chooser, Engine, HostPort, NodeFacts, PendingPod, Plan, Policy, Pool, Refusal, Strategy, Supply, compile,
 };
 use mesos::{Agent, MIB, agent, amounts, engine, fresh, pod, replicas, share};
 
@@ -117,6 +117,22 @@ fn a_pod_takes_only_from_its_roles() {
     assert!(!fits(&["prod"], 1001));
     assert!(fits(&["prod", "*"], 2000));
     assert!(!fits(&[], 1));
+}
+
+/// Offers to every role hold unreserved resources.
+#[test]
+fn a_pod_takes_only_offers_to_its_roles() {
+    let table: [(&[&str], Option<usize>); 5] =
+        [(&["a"], Some(0)), (&["b"], Some(1)), (&["c"], None), (&["c", "b"], Some(1)), (&[], Some(0))];
+    for (pools, expected) in table {
+        let mut engine = engine(Policy::default(), [agent("n", amounts(1000, 1024))]);
+        let pool = |role: &str| Pool { role: role.to_owned(), shares: vec![share("*", amounts(1000, 1024))] };
+        engine.set_supply("n", Supply { pools: vec![pool("a"), pool("b")], ..Supply::default() });
+        let pod = pod(&mut engine, "p", amounts(1000, 64), |need| {
+            need.pools = pools.iter().map(|role| (*role).to_owned()).collect();
+        });
+        assert_eq!(engine.place(&pod).map(|placement| placement.pool).ok(), expected, "{pools:?}");
+    }
 }
 
 #[test]

@@ -31,6 +31,13 @@ pub fn distinct<'a>(roles: impl IntoIterator<Item = &'a str>, keep: impl Fn(&str
     kept
 }
 
+/// The roles in whose name a pod may be launched, out of those whose resources it may take: the named ones. A pod for
+/// unreserved resources alone has none, and may be launched in the name of any: the framework subscribes in the name of
+/// `*` only when it has no other role.
+pub fn named(roles: &[String]) -> Vec<String> {
+    roles.iter().filter(|role| *role != ANY).cloned().collect()
+}
+
 /// The role a resource is reserved for, in both formats of Mesos (`reservations`, or the older `role`); `*` when it is
 /// unreserved.
 pub fn of_resource(resource: &v1::Resource) -> &str {

@@ -62,6 +62,14 @@ fn a_pod_uses_the_roles_it_names_and_the_framework_has() {
 }
 
 #[test]
+fn a_pod_is_launched_in_the_name_of_its_named_roles() {
+    let table: [(&[&str], &[&str]); 4] = [(&["*"], &[]), (&["b", "*"], &["b"]), (&["b", "a"], &["b", "a"]), (&[], &[])];
+    for (roles, expected) in table {
+        assert_eq!(roles::named(&texts(roles)), expected, "{roles:?}");
+    }
+}
+
+#[test]
 fn roles_are_filtered_without_empty_and_repeated_ones() {
     let all = ["role1", "", "role1", "role2", "role3", "role2"];
     assert_eq!(roles::distinct(all, |_| true), ["role1", "role2", "role3"]);

@@ -21,6 +21,8 @@ pub struct Context {
     pub amounts: Amounts,
     /// Reservation roles it may take from, the preferred first.
     pub roles: Vec<String>,
+    /// Roles in whose name it may be launched; any when empty.
+    pub pools: Vec<String>,
     /// How many host ports it needs besides the named ones.
     pub any_ports: usize,
     /// Whose instance it is.
@@ -65,6 +67,7 @@ pub fn compile(pod: &Pod, context: Context) -> Result<Need, NeedError> {
         priority: spec.priority.unwrap_or_default(),
         amounts: context.amounts,
         roles: context.roles,
+        pools: context.pools,
         ports: PortNeed { named: super::host_ports(spec), any: context.any_ports },
         strategy,
         gated: spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()),

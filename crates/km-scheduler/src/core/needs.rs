@@ -63,7 +63,8 @@ impl Core {
             PortStrategy::Fixed => 0,
         };
         let roles = roles::of_pod(pod, &self.config.framework_roles, &self.config.default_pod_roles);
-        (settled, want, Context { amounts, roles, any_ports, owner: owner(pod), placed: false })
+        let pools = roles::named(&roles);
+        (settled, want, Context { amounts, roles, pools, any_ports, owner: owner(pod), placed: false })
     }
 }
 

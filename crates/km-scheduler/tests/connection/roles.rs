@@ -87,3 +87,28 @@ async fn any_roles_pod_may_bring_the_executor() {
     assert!(task.resources.iter().chain(&executor.resources).all(|one| allocated_to(one) == "b"), "{task:?}");
     stand.strike().await;
 }
+
+/// Both offers hold unreserved resources, but what is taken of them counts for the quota of the role they are made to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unreserved_resources_offered_to_a_role_are_not_for_pods_of_another() {
+    let master = FakeMaster::start(|_| Reply::Accept).await;
+    let stand = Stand::set(master.address.to_string(), |flags| {
+        flags.mesos_framework_roles = ["a", "b", "*"].map(str::to_owned).to_vec();
+        flags.mesos_default_pod_roles = vec!["*".to_owned()];
+    })
+    .await;
+    seen(&master, call::Type::Subscribe, 1).await;
+    let mut pod = pod("q", "1");
+    pod.metadata.annotations = Some([("k8s.mesosphere.io/roles".to_owned(), "b,*".to_owned())].into());
+    stand.create(&pod).await;
+    let unreserved = |mut offer: v1::Offer| {
+        offer.resources.iter_mut().for_each(|resource| resource.reservations.clear());
+        offer
+    };
+    master.offer(vec![unreserved(offer("o1", "a1", "a", 4.0)), unreserved(offer("o2", "a1", "b", 4.0))]);
+    let accepts = seen(&master, call::Type::Accept, 1).await;
+    assert_eq!(offers_of(&accepts[0]), ["o2"].into());
+    let task = tasks_of(&accepts).remove(0);
+    assert!(task.resources.iter().all(|one| allocated_to(one) == "b"), "{task:?}");
+    stand.strike().await;
+}
