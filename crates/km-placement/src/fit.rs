@@ -129,11 +129,18 @@ impl Node {
     /// The refusal of an agent that offers nothing now: short of resources when our own pods leave too little of it.
     fn without_offer(&self, need: &Need) -> Refusal {
         let capacity = &self.facts.capacity;
-        let taken = |of: &dyn Fn(&Amounts) -> i64| of(&self.requested) + of(&self.supply.executor_use);
-        let cpu = need.amounts.milli_cpu > capacity.milli_cpu - taken(&|amounts| amounts.milli_cpu);
-        let memory = need.amounts.memory_bytes > capacity.memory_bytes - taken(&|amounts| amounts.memory_bytes);
-        let short = [("cpu", cpu), ("memory", memory)].into_iter().filter(|(_, short)| *short);
-        let names: Vec<String> = short.map(|(name, _)| name.to_owned()).collect();
+        let short = |of: &dyn Fn(&Amounts) -> i64| {
+            of(&need.amounts) > of(capacity) - of(&self.requested) - of(&self.supply.executor_use)
+        };
+        let mut names = Vec::new();
+        if short(&|amounts| amounts.milli_cpu) {
+            names.push("cpu".to_owned());
+        }
+        if short(&|amounts| amounts.memory_bytes) {
+            names.push("memory".to_owned());
+        }
+        let other = |name: &String| short(&|amounts| amounts.other.get(name).copied().unwrap_or(0));
+        names.extend(need.amounts.other.keys().filter(|name| other(name)).cloned());
         if names.is_empty() { Refusal::NoOffer } else { Refusal::Insufficient(names) }
     }
 

@@ -12,10 +12,10 @@ use crate::{
     roles,
 };
 
-/// What a task needs, in thousandths of the Mesos unit (`cpus`: cores, `mem` and `disk`: megabytes).
+/// What a task needs by the names of Mesos, in thousandths of the unit (`cpus`: cores, `mem` and `disk`: megabytes).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Want {
-    pub scalars: BTreeMap<String, i64>,
+    pub amounts: BTreeMap<String, i64>,
 }
 
 impl Want {
@@ -28,8 +28,16 @@ impl Want {
     pub fn with_disk(milli_cpu: i64, memory_bytes: i64, disk_bytes: i64) -> Self {
         let amounts =
             [("cpus", milli_cpu), ("mem", memory_to_mesos(memory_bytes)), ("disk", memory_to_mesos(disk_bytes))];
-        let scalars = amounts.into_iter().filter(|(_, amount)| *amount > 0);
-        Self { scalars: scalars.map(|(name, amount)| (name.to_owned(), amount)).collect() }
+        let amounts = amounts.into_iter().filter(|(_, amount)| *amount > 0);
+        Self { amounts: amounts.map(|(name, amount)| (name.to_owned(), amount)).collect() }
+    }
+
+    /// Whole units of any other resource in addition.
+    pub fn add_units(&mut self, name: &str, units: i64) {
+        if units > 0 {
+            let amount = self.amounts.entry(name.to_owned()).or_default();
+            *amount = amount.saturating_add(units.saturating_mul(1000));
+        }
     }
 }
 
@@ -60,8 +68,8 @@ pub fn procure(
 ) -> Result<Procured, ProcurementError> {
     let mut left = offered.clone();
     let mut resources = Vec::new();
-    for (name, amount) in &want.scalars {
-        let taken = take_scalar(&mut left, name, *amount, allowed);
+    for (name, amount) in &want.amounts {
+        let taken = take(&mut left, name, *amount, allowed);
         resources.extend(taken.ok_or_else(|| ProcurementError::Insufficient(name.clone()))?);
     }
     let ports = map_ports(spec, &offered_ports(&left), allowed, strategy)?;
@@ -70,51 +78,85 @@ pub fn procure(
     Ok(Procured { resources, ports })
 }
 
-/// Takes `want` thousandths of the scalar `name`, roles in the order of `allowed` and offers in theirs, from several
-/// resources where one is not enough. Takes nothing when all of them together are not enough.
-pub fn take_scalar(
-    offered: &mut Vec<v1::Resource>,
-    name: &str,
-    want: i64,
-    allowed: &[String],
-) -> Option<Vec<v1::Resource>> {
+/// Takes `want` thousandths of the resource `name`, roles in the order of `allowed` and offers in theirs, from several
+/// resources where one is not enough. Of sets and ranges whole items are taken, the first ones. Takes nothing when all of
+/// them together are not enough.
+pub fn take(offered: &mut Vec<v1::Resource>, name: &str, want: i64, allowed: &[String]) -> Option<Vec<v1::Resource>> {
+    let mut left = offered.clone();
     let mut taken = Vec::new();
     let mut open = want;
-    let mut amounts: Vec<i64> = offered.iter().map(amount).collect();
     for role in allowed {
-        for (resource, left) in offered.iter().zip(&mut amounts) {
-            if open == 0 {
-                break;
+        let mine = |one: &&mut v1::Resource| one.name == name && is_plain(one) && roles::of_resource(one) == role;
+        for resource in left.iter_mut().filter(mine) {
+            if let Some(part) = split(resource, open) {
+                open -= plenty(&part).min(open);
+                taken.push(part);
             }
-            if resource.name != name || !is_plain(resource) || roles::of_resource(resource) != role || *left == 0 {
-                continue;
-            }
-            let part = open.min(*left);
-            *left -= part;
-            open -= part;
-            taken.push(v1::Resource { scalar: Some(scalar(part)), ..resource.clone() });
         }
     }
     if open > 0 {
         return None;
     }
-    let mut amounts = amounts.into_iter();
-    offered.retain_mut(|resource| {
-        let left = amounts.next().unwrap_or_default();
-        if resource.scalar.is_some() {
-            resource.scalar = Some(scalar(left));
-        }
-        resource.scalar.is_none() || left > 0
-    });
+    left.retain(|resource| resource.name != name || !is_plain(resource) || plenty(resource) > 0);
+    *offered = left;
     Some(taken)
 }
 
-fn amount(resource: &v1::Resource) -> i64 {
-    resource.scalar.as_ref().map_or(0, |scalar| thousandths(scalar.value)).max(0)
+/// How much there is of a resource, in thousandths of its unit; an item of a set or a value of ranges is a unit.
+pub(crate) fn plenty(resource: &v1::Resource) -> i64 {
+    if let Some(scalar) = &resource.scalar {
+        return thousandths(scalar.value).max(0);
+    }
+    let items = resource.set.as_ref().map_or(0, |set| set.item.len());
+    let values = resource.ranges.iter().flat_map(|ranges| &ranges.range);
+    let values: u64 = values.fold(0, |sum, range| sum.saturating_add(length(range)));
+    i64::try_from(values.saturating_add(items as u64)).unwrap_or(i64::MAX).saturating_mul(1000)
+}
+
+fn length(range: &v1::value::Range) -> u64 {
+    range.end.checked_sub(range.begin).map_or(0, |more| more.saturating_add(1))
+}
+
+/// Takes up to `want` thousandths out of one resource.
+fn split(resource: &mut v1::Resource, want: i64) -> Option<v1::Resource> {
+    let have = plenty(resource);
+    let part = want.min(have);
+    if part <= 0 {
+        return None;
+    }
+    let mut taken = resource.clone();
+    let units = usize::try_from(part.saturating_add(999) / 1000).unwrap_or(usize::MAX);
+    if resource.scalar.is_some() {
+        resource.scalar = Some(scalar(have - part));
+        taken.scalar = Some(scalar(part));
+    } else if let (Some(from), Some(to)) = (&mut resource.set, &mut taken.set) {
+        to.item = from.item.drain(..units.min(from.item.len())).collect();
+    } else if let (Some(from), Some(to)) = (&mut resource.ranges, &mut taken.ranges) {
+        to.range = split_ranges(&mut from.range, units as u64);
+    }
+    Some(taken)
+}
+
+/// Takes so many of the first values.
+fn split_ranges(from: &mut Vec<v1::value::Range>, mut units: u64) -> Vec<v1::value::Range> {
+    let mut taken = Vec::new();
+    from.retain_mut(|range| {
+        let part = units.min(length(range));
+        units -= part;
+        if part > 0 {
+            taken.push(v1::value::Range { begin: range.begin, end: range.begin + (part - 1) });
+        }
+        let rest = length(range) > part;
+        if rest {
+            range.begin += part;
+        }
+        rest
+    });
+    taken
 }
 
 /// Whether any task may simply use it: no persistent volume, not shared, not revocable.
-fn is_plain(resource: &v1::Resource) -> bool {
+pub(crate) fn is_plain(resource: &v1::Resource) -> bool {
     let volume = resource.disk.as_ref().is_some_and(|disk| disk.persistence.is_some() || disk.source.is_some());
     !volume && resource.shared.is_none() && resource.revocable.is_none()
 }

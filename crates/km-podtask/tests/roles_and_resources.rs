@@ -7,9 +7,9 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use km_kube::{keys, pod::DefaultLimits};
 use km_mesos_proto::v1;
 use km_podtask::{
-    PortStrategy, ProcurementError, Want,
+    PortStrategy, ProcurementError, ResourceNames, Want,
     limits::{Accounting, settle},
-    procure, roles, take_scalar,
+    procure, roles, take,
 };
 use proptest::prelude::*;
 
@@ -128,7 +128,7 @@ fn scalars_are_taken_role_by_role() {
     ];
     for (number, (mut offered, want, allowed, taken, left)) in table.into_iter().enumerate() {
         let thousandths = (want * 1000.0) as i64;
-        assert_eq!(take_scalar(&mut offered, "mem", thousandths, &texts(allowed)), taken, "row {number}");
+        assert_eq!(take(&mut offered, "mem", thousandths, &texts(allowed)), taken, "row {number}");
         assert_eq!(offered, left, "row {number}");
     }
 }
@@ -143,8 +143,80 @@ fn volumes_and_revocable_resources_are_left_alone() {
         ..Default::default()
     });
     let mut offered = vec![revocable, volume];
-    assert_eq!(take_scalar(&mut offered, "cpus", 1000, &texts(&["*"])), None);
-    assert_eq!(take_scalar(&mut offered, "disk", 1000, &texts(&["*"])), None);
+    assert_eq!(take(&mut offered, "cpus", 1000, &texts(&["*"])), None);
+    assert_eq!(take(&mut offered, "disk", 1000, &texts(&["*"])), None);
+}
+
+/// Of sets and ranges the first items are taken, of all kinds the preferred role's.
+#[test]
+fn whole_units_are_taken_of_resources_of_every_kind() {
+    let set = |items: &[&str]| v1::Resource {
+        name: "example.com/fpga".into(),
+        r#type: v1::value::Type::Set as i32,
+        set: Some(v1::value::Set { item: texts(items) }),
+        ..v1::Resource::default()
+    };
+    let ranges = |list: &[(u64, u64)]| {
+        let range = list.iter().map(|(begin, end)| v1::value::Range { begin: *begin, end: *end }).collect();
+        v1::Resource {
+            name: "example.com/fpga".into(),
+            ranges: Some(v1::value::Ranges { range }),
+            scalar: None,
+            ..ports(0, 0)
+        }
+    };
+    let plain = |value: f64, role: &str| scalar("example.com/fpga", value, role);
+    type Row = (Vec<v1::Resource>, i64, Option<Vec<v1::Resource>>, Vec<v1::Resource>);
+    let table: Vec<Row> = vec![
+        (vec![plain(4.0, "*")], 3, Some(vec![plain(3.0, "*")]), vec![plain(1.0, "*")]),
+        (
+            vec![plain(2.0, "*"), plain(1.0, "a")],
+            2,
+            Some(vec![plain(1.0, "a"), plain(1.0, "*")]),
+            vec![plain(1.0, "*")],
+        ),
+        (vec![set(&["x", "y", "z"])], 2, Some(vec![set(&["x", "y"])]), vec![set(&["z"])]),
+        (vec![set(&["x"])], 1, Some(vec![set(&["x"])]), vec![]),
+        (vec![set(&["x"])], 2, None, vec![set(&["x"])]),
+        (vec![ranges(&[(3, 4), (7, 9)])], 3, Some(vec![ranges(&[(3, 4), (7, 7)])]), vec![ranges(&[(8, 9)])]),
+        (vec![ranges(&[(0, u64::MAX)])], 1, Some(vec![ranges(&[(0, 0)])]), vec![ranges(&[(1, u64::MAX)])]),
+        (vec![plain(2.0, "b")], 1, None, vec![plain(2.0, "b")]),
+    ];
+    for (number, (mut offered, units, taken, left)) in table.into_iter().enumerate() {
+        let mut want = Want::default();
+        want.add_units("example.com/fpga", units);
+        let spec = PodSpec::default();
+        let got = procure(&mut offered, &want, &spec, &texts(&["a", "*"]), PortStrategy::Fixed);
+        assert_eq!(got.ok().map(|got| got.resources), taken, "row {number}");
+        assert_eq!(offered, left, "row {number}");
+    }
+}
+
+#[test]
+fn offers_come_to_amounts_of_kubernetes() {
+    let set = v1::Resource {
+        name: "example.com/fpga".into(),
+        set: Some(v1::value::Set { item: texts(&["x", "y"]) }),
+        ..v1::Resource::default()
+    };
+    let mut revocable = scalar("gpus", 8.0, "*");
+    revocable.revocable = Some(v1::resource::RevocableInfo {});
+    let offered = [
+        scalar("cpus", 1.5, "*"),
+        scalar("cpus", 1.0, "a"),
+        scalar("mem", 64.0, "*"),
+        scalar("gpus", 1.0, "*"),
+        scalar("gpus", 2.0, "a"),
+        scalar("bandwidth", 10.5, "*"),
+        scalar("tiny", 0.5, "*"),
+        ports(1, 100),
+        revocable,
+        set,
+    ];
+    let amounts = ResourceNames::default().amounts(&offered);
+    assert_eq!((amounts.milli_cpu, amounts.memory_bytes), (2500, 64 << 20));
+    let other: Vec<(&str, i64)> = amounts.other.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
+    assert_eq!(other, [("example.com/fpga", 2), ("k8s.mesosphere.io/bandwidth", 10), ("nvidia.com/gpu", 3)]);
 }
 
 fn spec(host_port: Option<i32>) -> PodSpec {
@@ -255,7 +327,7 @@ proptest! {
         };
         let before = sum(&offered);
         let usable: i64 = amounts.iter().filter(|(_, role)| *role < 2).map(|(amount, _)| amount).sum();
-        match take_scalar(&mut offered, "cpus", want, &texts(&["a", "*"])) {
+        match take(&mut offered, "cpus", want, &texts(&["a", "*"])) {
             Some(taken) => {
                 prop_assert_eq!(sum(&taken), want);
                 prop_assert_eq!(sum(&offered) + want, before);

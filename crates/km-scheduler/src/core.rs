@@ -14,6 +14,7 @@ mod effects;
 mod event;
 mod evictions;
 mod executors;
+mod extended;
 mod feed;
 mod invariants;
 mod lost;

@@ -73,6 +73,13 @@ pub struct Flags {
     /// master decides.
     #[arg(long, default_value = "")]
     pub mesos_min_allocatable_resources: String,
+    /// What Kubernetes calls resources of Mesos, as pairs such as `gpus=nvidia.com/gpu`, comma-separated. Others are called
+    /// alike; those without a domain get `k8s.mesosphere.io/`.
+    #[arg(long, default_value = "gpus=nvidia.com/gpu", value_delimiter = ',')]
+    pub mesos_resource_names: Vec<String>,
+    /// Whether agents with GPUs may be used: the Mesos capability GPU_RESOURCES.
+    #[arg(long, default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    pub mesos_gpus: bool,
     /// Principal for the master; none when empty.
     #[arg(long, default_value = "")]
     pub mesos_authentication_principal: String,
@@ -159,7 +166,8 @@ pub struct Flags {
     /// How long before the start of its maintenance in Mesos an agent is to be emptied.
     #[arg(long, default_value = "10m", value_parser = parse_duration)]
     pub maintenance_lead: Duration,
-    /// Whether nodes of agents with GPUs get the taint `nvidia.com/gpu=present:NoSchedule`.
+    /// Whether nodes of agents with GPUs get the taint `nvidia.com/gpu=present:NoSchedule`, which
+    /// pods that ask for GPUs tolerate.
     #[arg(long, default_value_t = true, action = ArgAction::Set)]
     pub taint_gpu_agents: bool,
     /// Least time between two reconciliations; at least 15s.

@@ -71,6 +71,12 @@ impl ResourceTotals {
     }
 }
 
+/// A resource of a domain of its own, such as `example.com/gpu`: whole numbers, request equal to limit.
+#[must_use]
+pub fn is_extended(name: &str) -> bool {
+    name.contains('/') && !name.contains("kubernetes.io/")
+}
+
 /// Whether an init container keeps running beside the others.
 #[must_use]
 pub fn is_sidecar(init_container: &Container) -> bool {

@@ -2,6 +2,7 @@
 
 use super::at::{At, Errors};
 use crate::names;
+use crate::pod::is_extended;
 use crate::quantity::Quantity;
 
 /// `resources` of a container or pod.
@@ -49,9 +50,4 @@ pub(super) fn amounts(at: &At<'_>, errors: &mut Errors) {
 
 fn read(value: &serde_json::Value) -> Option<Quantity> {
     serde_json::from_value(value.clone()).ok()
-}
-
-/// A resource of a domain of its own, such as `example.com/gpu`: whole numbers, request equal to limit.
-fn is_extended(name: &str) -> bool {
-    name.contains('/') && !name.contains("kubernetes.io/")
 }

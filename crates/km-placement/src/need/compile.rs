@@ -1,6 +1,6 @@
 //! Reads a pod's needs.
 
-use k8s_openapi::api::core::v1::{Affinity, Container, Pod, PodAffinityTerm, PodSpec};
+use k8s_openapi::api::core::v1::{self as api, Affinity, Container, Pod, PodAffinityTerm, PodSpec};
 use km_kube::{
     keys,
     selector::{LabelRequirement, Operator},
@@ -23,6 +23,8 @@ pub struct Context {
     pub roles: Vec<String>,
     /// Roles in whose name it may be launched; any when empty.
     pub pools: Vec<String>,
+    /// Keys of taints that it tolerates besides those that it says itself.
+    pub tolerated: Vec<String>,
     /// How many host ports it needs besides the named ones.
     pub any_ports: usize,
     /// Whose instance it is.
@@ -76,7 +78,7 @@ pub fn compile(pod: &Pod, context: Context) -> Result<Need, NeedError> {
         node_selector: spec.node_selector.iter().flatten().map(equal).collect(),
         node_terms: required.map(|required| required.node_selector_terms.iter().map(NodeTerm::new).collect()),
         preferred_nodes: preferred.iter().map(|one| (one.weight, NodeTerm::new(&one.preference))).collect(),
-        tolerations: spec.tolerations.iter().flatten().map(Toleration::new).collect(),
+        tolerations: tolerations(spec, &context.tolerated),
         spread: spec.topology_spread_constraints.iter().flatten().map(|one| holder.spread(one)).collect(),
         near,
         apart,
@@ -87,6 +89,16 @@ pub fn compile(pod: &Pod, context: Context) -> Result<Need, NeedError> {
         namespace,
         labels,
     })
+}
+
+fn tolerations(spec: &PodSpec, more: &[String]) -> Vec<Toleration> {
+    let exists = |key: &String| api::Toleration {
+        key: Some(key.clone()),
+        operator: Some("Exists".to_owned()),
+        ..api::Toleration::default()
+    };
+    let own = spec.tolerations.iter().flatten().map(Toleration::new);
+    own.chain(more.iter().map(|key| Toleration::new(&exists(key)))).collect()
 }
 
 fn equal((key, value): (&String, &String)) -> LabelRequirement {

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use km_kube::keys;
 use km_mesos_proto::v1;
 use km_placement::{Amounts, PortSet};
-use km_podtask::{executor, memory_from_mesos, offered_ports, take_scalar, thousandths};
+use km_podtask::{executor, offered_ports, take, thousandths};
 
 use super::{
     Action, AgentSeen, Core,
@@ -27,6 +27,8 @@ pub(super) struct Agent {
     /// All that it has, as far as seen.
     pub capacity: Amounts,
     pub ports: PortSet,
+    /// Whether the master listed it all, rather than offers showing a part.
+    pub wholly_known: bool,
     /// What the executor there takes or will take: the same for all its tasks.
     pub executor: Option<Vec<v1::Resource>>,
     /// The executor that tasks there are launched with: the one that runs, else the present one.
@@ -49,6 +51,8 @@ pub(super) struct Agent {
     pub described: bool,
     /// What was last written about its node, to not write it again before the answer is seen.
     pub asked: Option<serde_json::Value>,
+    /// The same about its extended resources.
+    pub asked_extended: Option<serde_json::Value>,
     /// The same about its taints.
     pub asked_taints: Option<Vec<Taint>>,
 }
@@ -119,20 +123,6 @@ impl Agents {
     }
 }
 
-/// Sums of Mesos resources in Kubernetes' units: `disk` counts as `ephemeral-storage`.
-pub(super) fn amounts(resources: &[v1::Resource]) -> Amounts {
-    let sum = |name: &str| -> i64 {
-        let plain = resources.iter().filter(|one| one.name == name && one.revocable.is_none());
-        plain.map(|one| one.scalar.as_ref().map_or(0, |scalar| thousandths(scalar.value))).sum()
-    };
-    let disk = memory_from_mesos(sum("disk"));
-    Amounts {
-        milli_cpu: sum("cpus"),
-        memory_bytes: memory_from_mesos(sum("mem")),
-        other: if disk > 0 { [("ephemeral-storage".to_owned(), disk)].into() } else { BTreeMap::new() },
-    }
-}
-
 pub(super) fn port_set(resources: &[v1::Resource]) -> PortSet {
     PortSet::new(offered_ports(resources).into_iter().map(|range| (range.begin, range.end)))
 }
@@ -181,13 +171,14 @@ impl Core {
     fn measure(&mut self, id: &str) {
         let offered: Vec<v1::Resource> =
             self.pool.of_agent(id).flat_map(|held| held.offer.resources.iter().cloned()).collect();
-        let mut seen = amounts(&offered);
+        let names = &self.config.resource_names;
+        let mut seen = names.amounts(&offered);
         for task in self.tasks.live().filter(|task| task.agent_id == id) {
-            seen.add(&amounts(&task.resources));
+            seen.add(&names.amounts(&task.resources));
         }
         if let Some(agent) = self.agents.get_mut(id) {
             if agent.executor_runs {
-                seen.add(&amounts(agent.executor.as_deref().unwrap_or_default()));
+                seen.add(&names.amounts(agent.executor.as_deref().unwrap_or_default()));
             }
             agent.capacity.raise_to(&seen);
         }
@@ -235,8 +226,8 @@ impl Core {
         // Unreserved resources are every framework's.
         let roles: Vec<String> = roles.iter().filter(|role| **role != any[0]).chain(&any).cloned().collect();
         let memory = km_podtask::memory_to_mesos(self.config.executor_memory_bytes);
-        let mut all = take_scalar(&mut offered, "cpus", self.config.executor_milli_cpu, &roles)?;
-        all.extend(take_scalar(&mut offered, "mem", memory, &roles)?);
+        let mut all = take(&mut offered, "cpus", self.config.executor_milli_cpu, &roles)?;
+        all.extend(take(&mut offered, "mem", memory, &roles)?);
         Some(all)
     }
 
@@ -257,7 +248,8 @@ impl Core {
             self.meet_agent(now, &one.id, &one.hostname, out);
             if let Some(agent) = self.agents.get_mut(&one.id) {
                 agent.attributes.clone_from(&one.attributes);
-                agent.capacity = amounts(&one.resources);
+                agent.capacity = self.config.resource_names.amounts(&one.resources);
+                agent.wholly_known = true;
                 agent.ports = port_set(&one.resources);
                 agent.domain.clone_from(&one.domain);
                 agent.has_gpus = has_gpus(&one.resources);
@@ -301,6 +293,6 @@ pub(super) fn takes_executor(offered: &mut Vec<v1::Resource>, executor: &[v1::Re
         let amount = one.scalar.as_ref().map_or(0, |scalar| thousandths(scalar.value));
         let role = km_podtask::roles::of_resource(one).to_owned();
         let same = |other: &v1::Resource| other.allocation_info == one.allocation_info;
-        offered.iter().any(same) && take_scalar(offered, &one.name, amount, &[role]).is_some()
+        offered.iter().any(same) && take(offered, &one.name, amount, &[role]).is_some()
     })
 }

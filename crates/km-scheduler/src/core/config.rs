@@ -5,7 +5,7 @@ use std::time::Duration;
 use km_kube::pod::DefaultLimits;
 use km_mesos_proto::v1;
 use km_placement::Policy;
-use km_podtask::{PortStrategy, limits::Accounting};
+use km_podtask::{PortStrategy, ResourceNames, limits::Accounting};
 
 /// Settings of the core. Durations of zero mean at once.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Config {
     /// What the executor itself takes.
     pub executor_milli_cpu: i64,
     pub executor_memory_bytes: i64,
+    /// How resources other than CPUs, memory, disk and ports are called.
+    pub resource_names: ResourceNames,
     pub accounting: Accounting,
     pub default_limits: DefaultLimits,
     pub port_strategy: PortStrategy,
@@ -77,6 +79,7 @@ impl Default for Config {
             former_executors: Vec::new(),
             executor_milli_cpu: 250,
             executor_memory_bytes: 128 << 20,
+            resource_names: ResourceNames::default(),
             accounting: Accounting::Requests,
             default_limits: DefaultLimits::default(),
             port_strategy: PortStrategy::Wildcard,

@@ -12,11 +12,11 @@ use km_placement::{
     Amounts, AssignedPod, Attribute, Budget, Engine, ExecutorNeed, NodeFacts, Policy, Pool, Ports, Refusal, Share,
     Supply,
 };
-use km_podtask::{PodKey, memory_counted, roles, thousandths};
+use km_podtask::{PodKey, ResourceNames, memory_counted, roles, thousandths};
 
 use super::{
     Core, Event,
-    agents::{Agent, amounts, offer_role, port_set},
+    agents::{Agent, offer_role, port_set},
     pods::{annotation, owner, uid},
 };
 
@@ -154,12 +154,13 @@ impl Core {
         };
         let held = self.pool.of_agent(&agent.id).filter(|held| !held.acquired);
         let arrival = held.map(|held| held.since).min().unwrap_or_default();
-        let own = amounts(agent.executor.as_deref().unwrap_or_default());
+        let names = &self.config.resource_names;
+        let own = names.amounts(agent.executor.as_deref().unwrap_or_default());
         let supply = Supply {
             pools: self
                 .pools(agent)
                 .into_iter()
-                .map(|(role, offers)| Pool { role, shares: shares(&offers.resources) })
+                .map(|(role, offers)| Pool { role, shares: shares(&offers.resources, names) })
                 .collect(),
             executors: if agent.executor_runs { None } else { Some(self.executor_needs(agent)) },
             executor_use: if agent.executor_runs { own } else { Amounts::default() },
@@ -278,14 +279,14 @@ fn attribute(from: &v1::Attribute) -> Option<(String, Attribute)> {
 }
 
 /// The resources by whom they are reserved for.
-fn shares(resources: &[v1::Resource]) -> Vec<Share> {
+fn shares(resources: &[v1::Resource], names: &ResourceNames) -> Vec<Share> {
     let mut by_role: BTreeMap<&str, Vec<v1::Resource>> = BTreeMap::new();
     for resource in resources {
         by_role.entry(roles::of_resource(resource)).or_default().push(resource.clone());
     }
     let share = |(role, mine): (&str, Vec<v1::Resource>)| Share {
         role: role.to_owned(),
-        free: amounts(&mine),
+        free: names.amounts(&mine),
         ports: Ports::Only(port_set(&mine)),
     };
     by_role.into_iter().map(share).collect()

@@ -52,11 +52,15 @@ impl Core {
         let mut settled = pod.clone();
         let mut amounts = limits::settle(&mut settled, self.config.accounting, &self.config.default_limits);
         let disk = amounts.other.get("ephemeral-storage").copied().unwrap_or(0);
-        let want = Want::with_disk(amounts.milli_cpu, amounts.memory_bytes, disk);
+        let mut want = Want::with_disk(amounts.milli_cpu, amounts.memory_bytes, disk);
         amounts.memory_bytes = memory_counted(memory_to_mesos(amounts.memory_bytes));
         amounts.other.retain(|_, amount| *amount > 0);
         if disk > 0 {
             amounts.other.insert("ephemeral-storage".to_owned(), memory_counted(memory_to_mesos(disk)));
+        }
+        let extended: Vec<String> = amounts.other.keys().filter(|name| pod::is_extended(name)).cloned().collect();
+        for name in &extended {
+            want.add_units(self.config.resource_names.in_mesos(name), amounts.other[name]);
         }
         let any_ports = match strategy_of(pod, self.config.port_strategy) {
             PortStrategy::Wildcard => settled.spec.as_ref().map_or(0, open_ports),
@@ -64,7 +68,10 @@ impl Core {
         };
         let roles = roles::of_pod(pod, &self.config.framework_roles, &self.config.default_pod_roles);
         let pools = roles::named(&roles);
-        (settled, want, Context { amounts, roles, pools, any_ports, owner: owner(pod), placed: false })
+        // As the admission plugin ExtendedResourceToleration of Kubernetes has it.
+        let tolerated = extended;
+        let context = Context { amounts, roles, pools, any_ports, tolerated, owner: owner(pod), placed: false };
+        (settled, want, context)
     }
 }
 

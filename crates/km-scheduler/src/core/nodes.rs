@@ -1,16 +1,12 @@
 //! Nodes: made of agents, kept in line with them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::{
     api::core::v1::{Node, NodeCondition, NodeStatus, Taint},
     apimachinery::pkg::{api::resource::Quantity as TypedQuantity, apis::meta::v1::ObjectMeta},
 };
-use km_kube::{keys, names, quantity::Quantity};
+use km_kube::{keys, names, pod, quantity::Quantity};
 use km_mesos_proto::v1;
 use km_placement::Amounts;
 use km_podtask::executor;
@@ -44,6 +40,7 @@ impl Core {
         if let Some(id) = self.agents.on_host(name).map(|agent| agent.id.clone()) {
             if let Some(agent) = self.agents.get_mut(&id) {
                 agent.asked = None;
+                agent.asked_extended = None;
                 agent.asked_taints = None;
             }
             self.ensure_node(&id, out);
@@ -56,6 +53,8 @@ impl Core {
         if !self.synced || self.agents.on_host(&agent.hostname).is_none_or(|current| current.id != id) {
             return;
         }
+        self.ensure_extended(id, out);
+        let Some(agent) = self.agents.get(id) else { return };
         let hostname = agent.hostname.clone();
         let labels = labels(agent);
         let annotations = self.annotations(agent);
@@ -77,7 +76,8 @@ impl Core {
             return;
         };
         let exists = node.is_some();
-        let new = (!exists).then(|| Box::new(new_node(agent, labels, annotations)));
+        let own = self.config.resource_names.amounts(agent.executor.as_deref().unwrap_or_default());
+        let new = (!exists).then(|| Box::new(new_node(agent, &own, labels, annotations)));
         let Some(agent) = self.agents.get_mut(id) else { return };
         if agent.asked.as_ref() == Some(&patch) {
             return;
@@ -214,9 +214,13 @@ fn condition(status: &str, reason: &str, message: &str) -> NodeCondition {
 }
 
 /// The node of an agent that no executor has spoken for yet.
-fn new_node(agent: &Agent, labels: BTreeMap<String, String>, annotations: BTreeMap<String, String>) -> Node {
+fn new_node(
+    agent: &Agent,
+    own: &Amounts,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+) -> Node {
     let capacity = quantities(&agent.capacity);
-    let own = super::agents::amounts(agent.executor.as_deref().unwrap_or_default());
     let mut free = agent.capacity.clone();
     free.milli_cpu = (free.milli_cpu - own.milli_cpu).max(0);
     free.memory_bytes = (free.memory_bytes - own.memory_bytes).max(0);
@@ -243,9 +247,10 @@ fn quantities(amounts: &Amounts) -> BTreeMap<String, TypedQuantity> {
         ("memory".to_owned(), Quantity::from_bytes(amounts.memory_bytes).into()),
         ("pods".to_owned(), Quantity::from_value(MAX_PODS).into()),
     ]);
-    let known: BTreeSet<&str> = ["ephemeral-storage"].into();
-    for (name, amount) in amounts.other.iter().filter(|(name, _)| known.contains(name.as_str())) {
-        all.insert(name.clone(), Quantity::from_bytes(*amount).into());
+    for (name, amount) in &amounts.other {
+        let extended = pod::is_extended(name);
+        let quantity = if extended { Quantity::from_value(*amount) } else { Quantity::from_bytes(*amount) };
+        all.insert(name.clone(), quantity.into());
     }
     all
 }

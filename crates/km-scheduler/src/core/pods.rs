@@ -177,6 +177,7 @@ impl Core {
                     && let Some(agent) = self.agents.get_mut(&agent_id)
                 {
                     agent.asked = None;
+                    agent.asked_extended = None;
                     agent.asked_taints = None;
                 }
             }

@@ -10,9 +10,6 @@ use super::{Action, Core, agents::Agent, effects::Then};
 
 /// Kubernetes' own: the node's kubelet can't be reached. Pods stay for as long as they tolerate it.
 pub(super) const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-/// The agent has GPUs, so that pods without need for them stay off.
-const GPU: &str = "nvidia.com/gpu";
-
 const NO_EXECUTE: &str = "NoExecute";
 const NO_SCHEDULE: &str = "NoSchedule";
 
@@ -20,11 +17,11 @@ fn taint(key: &str, value: Option<&str>, effect: &str) -> Taint {
     Taint { key: key.to_owned(), value: value.map(str::to_owned), effect: effect.to_owned(), time_added: None }
 }
 
-/// Whether a taint is ours to set and to remove; all others are the users'.
-fn is_ours(taint: &Taint) -> bool {
+/// Whether a taint is ours to set and to remove; all others are the users'. `gpu` is what GPUs are called.
+fn is_ours(taint: &Taint, gpu: &str) -> bool {
     match taint.key.as_str() {
         UNREACHABLE => matches!(taint.effect.as_str(), NO_EXECUTE | NO_SCHEDULE),
-        GPU => taint.effect == NO_SCHEDULE && taint.value.as_deref() == Some("present"),
+        key if key == gpu => taint.effect == NO_SCHEDULE && taint.value.as_deref() == Some("present"),
         key => key == keys::UPKEEP_TAINT,
     }
 }
@@ -46,7 +43,8 @@ impl Core {
             wanted.push(taint(keys::UPKEEP_TAINT, Some(reason), NO_SCHEDULE));
         }
         if agent.has_gpus && self.config.taint_gpu_agents {
-            wanted.push(taint(GPU, Some("present"), NO_SCHEDULE));
+            // Pods without need for GPUs stay off.
+            wanted.push(taint(&self.config.resource_names.gpus(), Some("present"), NO_SCHEDULE));
         }
         wanted
     }
@@ -60,15 +58,17 @@ impl Core {
         let Some(node) = self.nodes.get(&agent.hostname) else { return };
         let have = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
         let wanted = self.wanted_taints(now, agent);
-        let is_right = have.iter().filter(|taint| is_ours(taint)).all(|ours| wanted.iter().any(|one| same(one, ours)))
-            && wanted.iter().all(|one| have.iter().any(|there| same(one, there)));
+        let gpu = self.config.resource_names.gpus();
+        let is_right =
+            have.iter().filter(|taint| is_ours(taint, &gpu)).all(|ours| wanted.iter().any(|one| same(one, ours)))
+                && wanted.iter().all(|one| have.iter().any(|there| same(one, there)));
         if is_right {
             if let Some(agent) = self.agents.get_mut(id) {
                 agent.asked_taints = None;
             }
             return;
         }
-        let mut all: Vec<Taint> = have.iter().filter(|taint| !is_ours(taint)).cloned().collect();
+        let mut all: Vec<Taint> = have.iter().filter(|taint| !is_ours(taint, &gpu)).cloned().collect();
         // One that stays keeps the time at which it was added.
         all.extend(wanted.into_iter().map(|one| have.iter().find(|there| same(&one, there)).cloned().unwrap_or(one)));
         let name = agent.hostname.clone();

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use km_mesos_proto::v1;
-use km_podtask::{PortStrategy, ProcurementError, Want, procure, roles, take_scalar, thousandths};
+use km_podtask::{PortStrategy, ProcurementError, Want, procure, roles, take, thousandths};
 
 /// What each pod takes, whatever it asks for: thousandths of a CPU, and bytes.
 pub const CPUS_PER_POD: i64 = 1000;
@@ -113,7 +113,7 @@ impl PodTask {
             self.task_info.executor.iter().filter(|executor| !offer.executor_ids.contains(&executor.executor_id));
         for resource in executor.flat_map(|executor| &executor.resources) {
             let Some(scalar) = &resource.scalar else { continue };
-            let found = take_scalar(&mut offered, &resource.name, thousandths(scalar.value), &allowed);
+            let found = take(&mut offered, &resource.name, thousandths(scalar.value), &allowed);
             found.ok_or_else(|| ProcurementError::Insufficient(resource.name.clone()))?;
         }
         Ok(taken.resources)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use km_kube::pod::DefaultLimits;
 use km_mesos_proto::v1::{self, framework_info::capability::Type as Capability};
 use km_placement::{Policy, Strategy};
-use km_podtask::{PortStrategy, limits::Accounting, roles};
+use km_podtask::{NamesError, PortStrategy, ResourceNames, limits::Accounting, roles};
 use thiserror::Error;
 
 use super::{Flags, Tuning};
@@ -60,6 +60,9 @@ impl Flags {
         }
         self.check_master()?;
         self.offer_filters()?;
+        if let Err(error) = self.resource_names() {
+            return bad("mesos-resource-names", error.to_string());
+        }
         if self.mesos_framework_roles.iter().any(|role| role.trim().is_empty()) {
             return bad("mesos-framework-roles", "must not hold an empty role".to_owned());
         }
@@ -92,6 +95,10 @@ impl Flags {
         self.election.check()
     }
 
+    fn resource_names(&self) -> Result<ResourceNames, NamesError> {
+        ResourceNames::parse(self.mesos_resource_names.iter().map(String::as_str))
+    }
+
     /// The core's settings. `executor` is the prototype with its id.
     pub fn config(&self, executor: v1::ExecutorInfo) -> Config {
         let limits = self.pod_accounting == "limits";
@@ -103,6 +110,8 @@ impl Flags {
             executor,
             executor_milli_cpu: (self.mesos_executor_cpus * 1000.0).round() as i64,
             executor_memory_bytes: (self.mesos_executor_mem * MEGABYTE) as i64,
+            // Wrong pairs were refused by the check.
+            resource_names: self.resource_names().unwrap_or_default(),
             accounting: if limits { Accounting::Limits } else { Accounting::Requests },
             default_limits: DefaultLimits {
                 milli_cpu: (self.default_container_cpu_limit * 1000.0) as i64,
@@ -150,14 +159,14 @@ impl Flags {
     /// # Errors
     /// What offers must hold is malformed.
     pub fn framework(&self) -> Result<v1::FrameworkInfo, FlagsError> {
-        let capabilities = [
+        let mut capabilities = vec![
             Capability::MultiRole,
             Capability::PartitionAware,
             Capability::TaskKillingState,
             Capability::ReservationRefinement,
-            // Without it no offers come from agents with GPUs.
-            Capability::GpuResources,
         ];
+        // Without it no offers come from agents with GPUs.
+        capabilities.extend(self.mesos_gpus.then_some(Capability::GpuResources));
         let text = |text: &String| (!text.is_empty()).then(|| text.clone());
         Ok(v1::FrameworkInfo {
             user: self.user(),
@@ -168,8 +177,9 @@ impl Flags {
             principal: text(&self.mesos_authentication_principal),
             webui_url: text(&self.framework_weburi),
             capabilities: capabilities
+                .into_iter()
                 .map(|capability| v1::framework_info::Capability { r#type: Some(capability as i32) })
-                .to_vec(),
+                .collect(),
             roles: self.subscribed_roles(),
             offer_filters: self.offer_filters()?,
             ..v1::FrameworkInfo::default()
@@ -185,13 +195,14 @@ mod tests {
     fn wrong_flags_are_named() {
         let good = Flags { kubeconfig: Some("/k".into()), ..Flags::default() };
         assert_eq!(good.check(), Ok(()));
-        let table: [(&str, Flags); 9] = [
+        let table: [(&str, Flags); 10] = [
             ("kubeconfig", Flags::default()),
             ("api-servers", Flags { api_servers: vec!["10.0.0.1:6443".into()], ..good.clone() }),
             ("kubelet-api-servers", Flags { kubelet_api_servers: vec!["x".into()], ..good.clone() }),
             ("scheduler-config", Flags { scheduler_config: Some("/does/not/exist".into()), ..good.clone() }),
             ("framework-name", Flags { framework_name: " ".into(), ..good.clone() }),
             ("mesos-default-pod-roles", Flags { mesos_default_pod_roles: vec!["x".into()], ..good.clone() }),
+            ("mesos-resource-names", Flags { mesos_resource_names: vec!["mem=a.b/c".into()], ..good.clone() }),
             ("mesos-executor-mem", Flags { mesos_executor_mem: -1.0, ..good.clone() }),
             ("advertised-address", Flags { advertised_address: "host".into(), ..good.clone() }),
             ("agent-km-path", Flags { agent_km_path: Some("km".into()), ..good.clone() }),
@@ -237,7 +248,16 @@ mod tests {
         let framework = Flags::default().framework().expect("defaults are lawful");
         assert!(framework.failover_timeout > Some(4.6e9) && framework.checkpoint == Some(true));
         assert_eq!(framework.roles, ["*"]);
-        assert_eq!(framework.capabilities.len(), 5);
+    }
+
+    #[test]
+    fn agents_with_gpus_are_asked_for_by_flag() {
+        for mesos_gpus in [true, false] {
+            let framework = Flags { mesos_gpus, ..Flags::default() }.framework().expect("it is lawful");
+            let gpus = Some(Capability::GpuResources as i32);
+            assert_eq!(framework.capabilities.iter().any(|one| one.r#type == gpus), mesos_gpus);
+            assert_eq!(framework.capabilities.len(), 4 + usize::from(mesos_gpus));
+        }
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! A fake Mesos cluster with our executors: offers, launches, updates, partitions. It checks what the scheduler asks
 //! of it.
 
+mod faults;
+mod resources;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     time::Duration,
@@ -12,8 +15,9 @@ use km_mesos_proto::v1::{
     self, Resource, TaskInfo, TaskState, TaskStatus,
     task_status::{Reason, Source},
 };
-use km_podtask::{PodKey, thousandths};
+use km_podtask::PodKey;
 use km_scheduler::core::{AgentSeen, Event};
+use resources::{ports, sum};
 
 /// How long an update waits for its acknowledgement before it is repeated.
 const REPEAT: Duration = Duration::from_secs(10);
@@ -22,6 +26,8 @@ pub struct Agent {
     pub hostname: String,
     /// Milli-CPUs and thousandths of a megabyte.
     pub size: (i64, i64),
+    /// Scalars besides, by name, in thousandths.
+    pub extra: BTreeMap<String, i64>,
     pub executor: Option<v1::ExecutorInfo>,
     pub tasks: BTreeMap<String, FakeTask>,
     pub connected: bool,
@@ -64,31 +70,17 @@ pub struct Mesos {
     pub events: VecDeque<Event>,
 }
 
-fn scalar(name: &str, thousandths: i64) -> Resource {
-    Resource {
-        name: name.to_owned(),
-        r#type: v1::value::Type::Scalar as i32,
-        scalar: Some(v1::value::Scalar { value: thousandths as f64 / 1000.0 }),
-        allocation_info: Some(v1::resource::AllocationInfo { role: Some("*".to_owned()) }),
-        ..Resource::default()
-    }
-}
-
-fn sum(resources: &[Resource], name: &str) -> i64 {
-    let named = resources.iter().filter(|one| one.name == name);
-    named.map(|one| one.scalar.as_ref().map_or(0, |scalar| thousandths(scalar.value))).sum()
-}
-
-fn ports(resources: &[Resource]) -> Vec<u64> {
-    let ranges = resources.iter().filter(|one| one.name == "ports").flat_map(|one| one.ranges.iter());
-    ranges.flat_map(|ranges| &ranges.range).flat_map(|range| range.begin..=range.end).collect()
-}
-
 impl Mesos {
     pub fn add_agent(&mut self, id: &str, hostname: &str, milli_cpu: i64, megabytes: i64) {
         let size = (milli_cpu, megabytes * 1000);
-        let agent =
-            Agent { hostname: hostname.to_owned(), size, executor: None, tasks: BTreeMap::new(), connected: true };
+        let agent = Agent {
+            hostname: hostname.to_owned(),
+            size,
+            extra: BTreeMap::new(),
+            executor: None,
+            tasks: BTreeMap::new(),
+            connected: true,
+        };
         self.agents.insert(id.to_owned(), agent);
     }
 
@@ -99,35 +91,11 @@ impl Mesos {
                 id: id.clone(),
                 hostname: agent.hostname.clone(),
                 attributes: Vec::new(),
-                resources: self.all_of(agent),
+                resources: resources::all_of(agent),
                 active: true,
                 ..AgentSeen::default()
             })
             .collect()
-    }
-
-    fn all_of(&self, agent: &Agent) -> Vec<Resource> {
-        let range = v1::value::Ranges { range: vec![v1::value::Range { begin: 31_000, end: 31_009 }] };
-        let ports = Resource { name: "ports".to_owned(), ranges: Some(range), scalar: None, ..scalar("ports", 0) };
-        vec![scalar("cpus", agent.size.0), scalar("mem", agent.size.1), ports]
-    }
-
-    /// What no task or executor of the agent uses.
-    fn free(&self, agent: &Agent) -> Vec<Resource> {
-        let mut used: Vec<Resource> = agent.executor.iter().flat_map(|one| one.resources.clone()).collect();
-        used.extend(agent.tasks.values().filter(|task| task.alive()).flat_map(|task| task.info.resources.clone()));
-        let taken = ports(&used);
-        let left = (31_000..=31_009).filter(|port| !taken.contains(port));
-        let range = left.map(|port| v1::value::Range { begin: port, end: port }).collect();
-        let free_ports = Resource {
-            name: "ports".to_owned(),
-            ranges: Some(v1::value::Ranges { range }),
-            scalar: None,
-            ..scalar("ports", 0)
-        };
-        let (cpu, memory) = (agent.size.0 - sum(&used, "cpus"), agent.size.1 - sum(&used, "mem"));
-        assert!(cpu >= 0 && memory >= 0, "invariant 2: more is in use than {} has", agent.hostname);
-        vec![scalar("cpus", cpu), scalar("mem", memory), free_ports]
     }
 
     /// Makes offers of everything that is free and not filtered.
@@ -141,7 +109,7 @@ impl Mesos {
             .iter()
             .filter(|(id, agent)| agent.connected && !offered.contains(id))
             .filter(|(id, agent)| {
-                let free = self.free(agent);
+                let free = resources::free(agent);
                 self.filters.get(*id).is_none_or(|(until, cpu, memory)| {
                     *until <= now || sum(&free, "cpus") > *cpu || sum(&free, "mem") > *memory
                 })
@@ -151,7 +119,7 @@ impl Mesos {
         let mut offers = Vec::new();
         for id in open {
             let agent = &self.agents[&id];
-            let resources = self.free(agent);
+            let resources = resources::free(agent);
             if sum(&resources, "cpus") < 10 && sum(&resources, "mem") < 32_000 {
                 continue;
             }
@@ -237,7 +205,7 @@ impl Mesos {
                 }
             }
         }
-        for name in ["cpus", "mem"] {
+        for name in wanted.iter().map(|one| one.name.as_str()).filter(|name| *name != "ports") {
             assert!(sum(&wanted, name) <= sum(&offered, name), "invariant 2: {name} beyond the offer");
         }
         let (mut want, have) = (ports(&wanted), ports(&offered));
@@ -424,61 +392,5 @@ impl Mesos {
         for (task, agent, state) in answers {
             self.tell(&task, &agent, state, Some(Reason::Reconciliation));
         }
-    }
-
-    pub fn partition(&mut self, agent_id: &str) {
-        let Some(agent) = self.agents.get_mut(agent_id).filter(|agent| agent.connected) else { return };
-        agent.connected = false;
-        let tasks: Vec<String> = agent.tasks.keys().cloned().collect();
-        let lost: Vec<String> =
-            self.offers.iter().filter(|(_, (agent, _))| agent == agent_id).map(|(id, _)| id.clone()).collect();
-        for id in lost {
-            self.offers.remove(&id);
-            self.events.push_back(Event::Rescinded(id.as_str().into()));
-        }
-        for task in tasks {
-            self.tell(&task, agent_id, TaskState::TaskUnreachable, Some(Reason::AgentRemoved));
-        }
-        self.events.push_back(Event::Failure { agent_id: Some(agent_id.to_owned()), executor_id: None });
-    }
-
-    pub fn heal(&mut self, agent_id: &str) {
-        let Some(agent) = self.agents.get_mut(agent_id).filter(|agent| !agent.connected) else { return };
-        agent.connected = true;
-        let tasks: Vec<(String, TaskState)> = agent.tasks.iter().map(|(id, task)| (id.clone(), task.state)).collect();
-        for (task, state) in tasks {
-            self.tell(&task, agent_id, state, Some(Reason::AgentReregistered));
-        }
-    }
-
-    /// The operator marks the agent gone: its tasks are dead, and it never comes back.
-    pub fn mark_gone(&mut self, agent_id: &str) {
-        self.partition(agent_id);
-        let Some(agent) = self.agents.remove(agent_id) else { return };
-        self.gone.push(agent_id.to_owned());
-        for task in agent.tasks.keys() {
-            self.tell(task, agent_id, TaskState::TaskGoneByOperator, Some(Reason::AgentRemovedByOperator));
-        }
-    }
-
-    /// An executor without tasks ends when it is asked to.
-    pub fn kamikaze(&mut self, agent_id: &str, executor_id: &str) {
-        let Some(agent) = self.agents.get_mut(agent_id).filter(|agent| agent.connected) else { return };
-        let asked = agent.executor.as_ref().is_some_and(|executor| executor.executor_id.value == executor_id);
-        if asked && !agent.tasks.values().any(FakeTask::alive) {
-            self.executor_dies(agent_id);
-        }
-    }
-
-    pub fn executor_dies(&mut self, agent_id: &str) {
-        let Some(agent) = self.agents.get_mut(agent_id).filter(|agent| agent.connected) else { return };
-        let Some(executor) = agent.executor.take() else { return };
-        let alive: Vec<String> =
-            agent.tasks.iter().filter(|(_, task)| task.alive()).map(|(id, _)| id.clone()).collect();
-        for task in alive {
-            self.update(agent_id, &task, TaskState::TaskFailed, Source::Agent, "Executor terminated");
-        }
-        let executor_id = Some(executor.executor_id.value);
-        self.events.push_back(Event::Failure { agent_id: Some(agent_id.to_owned()), executor_id });
     }
 }
