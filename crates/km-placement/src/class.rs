@@ -16,6 +16,7 @@ use crate::{
     reasons::{Refusal, Summary},
     rules::Rules,
     strategy::Chooser,
+    volumes::Storage,
 };
 
 /// What classes look at.
@@ -24,6 +25,7 @@ pub(crate) struct World<'a> {
     pub nodes: &'a Nodes,
     pub census: &'a Census,
     pub nominees: &'a Nominees,
+    pub storage: &'a Storage,
     pub chooser: &'a dyn Chooser,
     pub comparisons: bool,
 }
@@ -77,6 +79,8 @@ pub(crate) struct Class {
     seen: usize,
     /// When it was last used.
     pub used: u64,
+    /// As of when storage was looked at, if the pods have claims.
+    storage_era: u64,
     /// Why nothing fits, as of that state of the world.
     pub refusal: Option<(u64, Arc<Summary>)>,
 }
@@ -87,7 +91,7 @@ impl Class {
         need: &Arc<Need>,
         nodes: &Nodes,
         census: &mut Census,
-        (nominees, chooser, comparisons): (&Nominees, &dyn Chooser, bool),
+        (nominees, storage, chooser, comparisons): (&Nominees, &Storage, &dyn Chooser, bool),
     ) -> Self {
         let rules = Rules::new(need, nodes, census, comparisons);
         let owner = need.owner.as_ref().filter(|_| chooser.minds_wishes());
@@ -107,8 +111,9 @@ impl Class {
             seen: nodes.log.end(),
             used: 0,
             refusal: None,
+            storage_era: storage.era,
         };
-        let world = World { nodes, census, nominees, chooser, comparisons };
+        let world = World { nodes, census, nominees, storage, chooser, comparisons };
         class.local.resize(nodes.bound(), Local::default());
         if let Some(mates) = &class.mates {
             for (node, count) in census.answers(mates.question) {
@@ -138,6 +143,9 @@ impl Class {
 
     /// Takes in what happened since the last time. Says whether that was possible; otherwise it must be made anew.
     pub fn catch_up(&mut self, world: World<'_>) -> bool {
+        if !self.need.claims.is_empty() && self.storage_era != world.storage.era {
+            return false;
+        }
         if !self.rules.stand(&self.need, world.nodes, world.census) {
             return false;
         }
@@ -271,7 +279,9 @@ impl Class {
         let local = self.local[node as usize];
         let known = world.nodes.get(node).filter(|_| local.accepted)?;
         let come = world.nominees.on(node, &self.need);
-        known.room(&self.need, &Change { come, ..Change::default() }).ok()?;
+        let change = Change { come, ..Change::default() };
+        known.room(&self.need, &change).ok()?;
+        world.storage.judge(node, known, &self.need, &change).ok()?;
         let mut points = local.points;
         if !self.rules.tallies.is_empty() {
             if !self.rules.admits(node, true) {
@@ -345,8 +355,11 @@ impl Class {
     /// Why a node refuses the pods of this class, and in which pool it takes them if it does.
     pub fn check(&self, node: u32, come: &[&Need], world: World<'_>) -> Result<usize, Refusal> {
         let known = world.nodes.at(node);
+        world.storage.usable(&self.need)?;
         known.accepts(&self.need, world.comparisons)?;
-        let pool = known.room(&self.need, &Change { come: come.to_vec(), ..Change::default() })?;
+        let change = Change { come: come.to_vec(), ..Change::default() };
+        let pool = known.room(&self.need, &change)?;
+        world.storage.judge(node, known, &self.need, &change)?;
         self.holds(node, &[], come, world)?;
         Ok(pool)
     }

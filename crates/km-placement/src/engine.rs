@@ -5,6 +5,11 @@ use std::{
     sync::Arc,
 };
 
+use k8s_openapi::api::{
+    core::v1::{PersistentVolume, PersistentVolumeClaim},
+    storage::v1::StorageClass,
+};
+
 use crate::{
     budget::Budget,
     census::Census,
@@ -17,6 +22,7 @@ use crate::{
     nominees::Nominees,
     slab::Slab,
     strategy::{Chooser, Policy, Strategy},
+    volumes::Storage,
 };
 
 /// So many facts about nodes are kept over all classes; the classes used least go first.
@@ -55,6 +61,7 @@ pub struct Engine {
     pub(crate) nodes: Nodes,
     pub(crate) census: Census,
     pub(crate) nominees: Nominees,
+    storage: Storage,
     pub(crate) pods: Slab<Assigned>,
     pub(crate) by_id: Map<Arc<str>, u32>,
     pub(crate) budgets: BTreeMap<String, Budget>,
@@ -83,6 +90,7 @@ impl Engine {
             nodes: Nodes::default(),
             census: Census::default(),
             nominees: Nominees::default(),
+            storage: Storage::default(),
             pods: Slab::default(),
             by_id: Map::default(),
             budgets: BTreeMap::new(),
@@ -192,6 +200,24 @@ impl Engine {
         self.told += 1;
     }
 
+    /// A claim by namespace and name; none when it is gone.
+    pub fn set_claim(&mut self, id: &str, claim: Option<&PersistentVolumeClaim>) {
+        self.storage.set_claim(id, claim);
+        self.told += 1;
+    }
+
+    /// A persistent volume; none when it is gone.
+    pub fn set_volume(&mut self, name: &str, volume: Option<&PersistentVolume>) {
+        self.storage.set_volume(name, volume);
+        self.told += 1;
+    }
+
+    /// A storage class; none when it is gone.
+    pub fn set_storage_class(&mut self, name: &str, class: Option<&StorageClass>) {
+        self.storage.set_class(name, class);
+        self.told += 1;
+    }
+
     /// A PodDisruptionBudget by namespace and name; none when it is gone.
     pub fn set_budget(&mut self, id: &str, budget: Option<Budget>) {
         match budget {
@@ -235,6 +261,7 @@ impl Engine {
         node.scored[0] += pod.need.scored[0];
         node.scored[1] += pod.need.scored[1];
         self.census.add(&pod.need, pod.terminating, pod.node);
+        self.storage.add_user(&pod.need, pod.node);
         self.nodes.touch(pod.node, false);
         let place = pod.node;
         let at = self.pods.insert(pod);
@@ -247,6 +274,7 @@ impl Engine {
         let Some(pod) = self.pods.remove(at) else { return };
         self.by_id.remove(&pod.id);
         self.census.remove(&pod.need, pod.terminating, pod.node);
+        self.storage.remove_user(&pod.need, pod.node);
         let node = self.nodes.at_mut(pod.node);
         node.pods.retain(|other| *other != at);
         for port in &pod.need.ports.named {
@@ -269,20 +297,21 @@ impl Engine {
     pub(crate) fn with_class<T>(&mut self, need: &Arc<Need>, work: impl FnOnce(&mut Class, World<'_>) -> T) -> T {
         self.uses += 1;
         let key = Arc::as_ptr(need).addr();
-        let (nodes, nominees) = (&self.nodes, &self.nominees);
+        let (nodes, nominees, storage) = (&self.nodes, &self.nominees, &self.storage);
         let comparisons = self.policy.comparison_tolerations;
         let own = need.strategy.and_then(|strategy| self.choosers.get(strategy.name()));
         let chooser = own.unwrap_or(&self.default).as_ref();
         let known = self.classes.get_mut(&key);
-        let current = known
-            .is_some_and(|class| class.catch_up(World { nodes, census: &self.census, nominees, chooser, comparisons }));
+        let current = known.is_some_and(|class| {
+            class.catch_up(World { nodes, census: &self.census, nominees, storage, chooser, comparisons })
+        });
         if !current {
-            let new = Class::new(need, nodes, &mut self.census, (nominees, chooser, comparisons));
-            if let Some(old) = self.classes.insert(key, new) {
+            let rest = (nominees, storage, chooser, comparisons);
+            if let Some(old) = self.classes.insert(key, Class::new(need, nodes, &mut self.census, rest)) {
                 old.end(&mut self.census);
             }
         }
-        let world = World { nodes, census: &self.census, nominees, chooser, comparisons };
+        let world = World { nodes, census: &self.census, nominees, storage, chooser, comparisons };
         let class = self.classes.get_mut(&key).expect("it was made above");
         class.used = self.uses;
         let instances = need.owner.as_ref().and_then(|owner| self.instances.get(owner));

@@ -28,6 +28,7 @@ mod slab;
 mod strategy;
 mod tally;
 mod topology;
+mod volumes;
 
 pub use budget::Budget;
 pub use constraint::{Attribute, Placed};

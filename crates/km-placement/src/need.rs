@@ -14,7 +14,7 @@ pub use running::running_requests;
 pub(crate) use taints::Toleration;
 pub(crate) use terms::{Bond, BondKind, NamespaceLabels, PodSelector, Spread, Term};
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use km_kube::selector::LabelRequirement;
 
@@ -59,6 +59,8 @@ pub struct Need {
     /// Preferred pod affinity (weight above 0) and anti-affinity (below).
     pub(crate) liked: Vec<(i32, Term)>,
     pub(crate) constraints: Vec<Constraint>,
+    /// Claims to persistent volumes, by namespace and name.
+    pub(crate) claims: Vec<Arc<str>>,
     /// Names of the images of its containers, with a tag.
     pub(crate) images: Vec<String>,
     /// CPU (thousandths) and memory (bytes) as Kubernetes scores them: with a default for containers that name none.

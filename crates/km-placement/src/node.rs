@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::{
+    core::v1::{Node, Taint},
+    storage::v1::CSINode,
+};
 use km_kube::quantity::Quantity;
 
-use crate::{Amounts, Attribute, PortSet, Ports, Refusal};
+use crate::{Amounts, Attribute, PortSet, Ports, Refusal, volumes};
 
 /// What a node is: a Mesos agent as its Node object and the master describe it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,6 +25,8 @@ pub struct NodeFacts {
     pub port_universe: Option<PortSet>,
     /// Sizes in bytes of the images on it, by name.
     pub images: BTreeMap<String, i64>,
+    /// How many volumes each CSI driver can attach; any number where it says nothing.
+    pub volume_limits: BTreeMap<String, usize>,
     /// Attributes of the agent.
     pub attributes: BTreeMap<String, Attribute>,
 }
@@ -89,6 +94,11 @@ impl Supply {
 }
 
 impl NodeFacts {
+    /// What a CSINode object says of the node.
+    pub fn set_volume_limits(&mut self, node: &CSINode) {
+        self.volume_limits = volumes::limits(node);
+    }
+
     /// What a Node object says. Of what it has, the part that pods may use counts (`allocatable`).
     pub fn of(node: &Node) -> Self {
         let spec = node.spec.as_ref();

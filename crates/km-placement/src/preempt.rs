@@ -187,7 +187,9 @@ impl DryRun<'_> {
         let leaving: Vec<(&Need, bool)> =
             gone.iter().map(|at| &self.pods[*at]).map(|pod| (&*pod.need, pod.terminating)).collect();
         let change = Change { gone: leaving.iter().map(|(need, _)| *need).collect(), come: come.clone() };
-        self.world.nodes.at(self.node).room(&self.pod.need, &change).is_ok()
+        let node = self.world.nodes.at(self.node);
+        node.room(&self.pod.need, &change).is_ok()
+            && self.world.storage.judge(self.node, node, &self.pod.need, &change).is_ok()
             && self.class.holds(self.node, &leaving, &come, self.world).is_ok()
     }
 }

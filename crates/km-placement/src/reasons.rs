@@ -1,6 +1,9 @@
 //! Why pods don't fit, per node and summed up for people.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 /// Why one node refuses one pod. Texts are those of the Kubernetes scheduler where it has one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +24,20 @@ pub enum Refusal {
     Unreachable,
     /// An executor of another configuration holds the agent.
     OtherExecutor,
+    /// A claim of the pod can't be used now, whatever the node. Holds the whole text.
+    Claim(String),
+    /// A claim for one pod only has one.
+    ClaimTaken,
+    /// The node can attach no more volumes.
+    VolumeLimit,
+    /// A claim's volume doesn't exist.
+    VolumeMissing,
+    /// A claim's volume can't be reached from the node.
+    VolumeAffinity,
+    /// No volume can be found or made for a claim there.
+    NoVolume,
+    /// A claim's volume is in another zone or region.
+    VolumeZone,
     /// The node lacks the label that pods are spread by.
     SpreadLabel,
     Spread,
@@ -37,6 +54,7 @@ impl Refusal {
     pub fn texts(&self) -> Vec<String> {
         let text = match self {
             Self::Insufficient(names) => return names.iter().map(|name| format!("Insufficient {name}")).collect(),
+            Self::Claim(text) => return vec![text.clone()],
             Self::Constraint(constraint) => return vec![format!("node(s) didn't satisfy constraint {constraint}")],
             Self::Gated => "node(s) are closed to a pod with scheduling gates",
             Self::Unschedulable => "node(s) were unschedulable",
@@ -48,6 +66,14 @@ impl Refusal {
             Self::NoOffer => "node(s) had no resource offer from Mesos",
             Self::Unreachable => "node(s) were unreachable",
             Self::OtherExecutor => "node(s) ran an executor of another configuration",
+            Self::ClaimTaken => {
+                "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+            }
+            Self::VolumeLimit => "node(s) exceed max volume count",
+            Self::VolumeMissing => "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+            Self::VolumeAffinity => "node(s) didn't match PersistentVolume's node affinity",
+            Self::NoVolume => "node(s) didn't find available persistent volumes to bind",
+            Self::VolumeZone => "node(s) had no available volume zone",
             Self::SpreadLabel => "node(s) didn't match pod topology spread constraints (missing required label)",
             Self::Spread => "node(s) didn't match pod topology spread constraints",
             Self::PodAffinity => "node(s) didn't match pod affinity rules",
@@ -64,6 +90,8 @@ impl Refusal {
             Self::Ports
                 | Self::TooManyPods
                 | Self::Insufficient(_)
+                | Self::ClaimTaken
+                | Self::VolumeLimit
                 | Self::Spread
                 | Self::PodAntiAffinity
                 | Self::RunningAntiAffinity
@@ -85,6 +113,8 @@ pub struct Summary {
     pub nodes: usize,
     /// Refusals by text.
     pub counts: BTreeMap<String, usize>,
+    /// Which of them are about the pod alone, so that the number of nodes says nothing.
+    pub about_pod: BTreeSet<String>,
     /// What can never be met by any node.
     pub notes: Vec<String>,
     pub nearest: Option<Nearest>,
@@ -94,6 +124,9 @@ pub struct Summary {
 
 impl Summary {
     pub(crate) fn count(&mut self, refusal: &Refusal, nodes: usize) {
+        if let Refusal::Claim(text) = refusal {
+            self.about_pod.insert(text.clone());
+        }
         for text in refusal.texts() {
             *self.counts.entry(text).or_default() += nodes;
         }
@@ -105,7 +138,11 @@ impl fmt::Display for Summary {
         if self.nodes == 0 {
             return out.write_str("no nodes available to schedule pods");
         }
-        let mut parts: Vec<String> = self.counts.iter().map(|(text, count)| format!("{count} {text}")).collect();
+        let part = |(text, count): (&String, &usize)| match self.about_pod.contains(text) {
+            true => text.clone(),
+            false => format!("{count} {text}"),
+        };
+        let mut parts: Vec<String> = self.counts.iter().map(part).collect();
         parts.sort_unstable();
         write!(out, "0/{} nodes are available: {}.", self.nodes, parts.join(", "))?;
         if let Some(preemption) = &self.preemption {

@@ -12,6 +12,7 @@ use crate::{
     Amounts,
     constraint::{self, ConstraintError},
     strategy::Strategy,
+    volumes,
 };
 
 /// What isn't read from the pod, because the cluster's settings decide it.
@@ -84,6 +85,7 @@ pub fn compile(pod: &Pod, context: Context) -> Result<Need, NeedError> {
         apart,
         liked,
         constraints,
+        claims: volumes::claims(&namespace, pod.metadata.name.as_deref().unwrap_or_default(), spec),
         images: spec.containers.iter().filter_map(|container| container.image.as_deref()).map(with_tag).collect(),
         scored: scored(spec),
         namespace,

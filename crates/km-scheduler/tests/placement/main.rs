@@ -135,6 +135,20 @@ fn gates_hold_a_pod_back_without_an_event() {
     assert!(world.is_running(&pod));
 }
 
+/// The API server has no claims.
+#[test]
+fn a_pod_that_names_a_claim_is_told_that_there_is_none() {
+    let mut world = World::new(1);
+    let volume = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]);
+    let volumes = serde_json::from_value(volume).expect("volumes");
+    let pod = world.create("p", PodSpec { volumes: Some(volumes), ..spec("1", "64Mi", None) });
+    world.run(SECOND * 10);
+    assert!(!world.is_running(&pod));
+    let text = "0/1 nodes are available: persistentvolumeclaim \"data\" not found. \
+                preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
+    assert_eq!(events(&world, EventKind::FailedScheduling), [text]);
+}
+
 #[test]
 fn a_wish_that_cannot_be_understood_is_told_once() {
     let mut world = World::new(1);
