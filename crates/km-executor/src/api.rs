@@ -61,6 +61,7 @@ impl PodKey {
 #[async_trait]
 pub trait Api: Send + Sync {
     async fn get_pod(&self, key: &PodKey) -> Result<Option<Pod>, ApiError>;
+    async fn create_pod(&self, pod: &Pod) -> Result<Pod, ApiError>;
     /// Posts a Binding that carries annotations for the pod.
     async fn bind(&self, key: &PodKey, node: &str, annotations: &BTreeMap<String, String>) -> Result<(), ApiError>;
     /// Merges annotations into the pod of that UID.

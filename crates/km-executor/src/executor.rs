@@ -17,8 +17,10 @@ use crate::{
     agent::{Agent, News},
     api::{Api, ApiError, PodChange, PodKey},
     binding,
-    pod::{self, Input, Report, Shared},
+    node::Description,
+    pod::{self, Input, OwnObject, Report, Shared},
     retry::while_unavailable,
+    static_pods::StaticPods,
     table::PodTable,
     tasks::{Action, Event, Tasks},
 };
@@ -29,7 +31,11 @@ pub struct Executor {
     pub tasks: Tasks,
     pub agent: Agent,
     pub table: PodTable,
-    pub node: String,
+    pub description: Arc<Description>,
+    /// Run beside the tasks, for as long as we do.
+    pub static_pods: Vec<Pod>,
+    /// What pods may take of the time to end.
+    pub shutdown_grace: Duration,
     /// How long an unavailable API server may hold up a launch; zero: for ever.
     pub launch_grace: Duration,
     /// How long all may take after the order to end.
@@ -44,8 +50,10 @@ impl Executor {
     pub async fn run(mut self, mut news: mpsc::Receiver<News>, stop: CancellationToken) {
         let (sender, mut events) = mpsc::unbounded_channel();
         let runtime = self.shared.runtime.clone();
-        let mut changes: BoxStream<'static, PodChange> = self.shared.api.watch_pods(&self.node);
+        let mut changes: BoxStream<'static, PodChange> = self.shared.api.watch_pods(&self.description.name);
         let mut containers = runtime.events();
+        let mut static_pods =
+            StaticPods::start(&self.static_pods, &self.shared, &self.table, &self.description, &sender);
         let mut jobs = JoinSet::new();
         let mut timer: Option<Duration> = None;
         let mut hard_deadline: Option<Duration> = None;
@@ -57,8 +65,14 @@ impl Executor {
         let mut next = Some(Event::Timer);
         loop {
             if let Some(event) = next.take() {
-                if matches!(event, Event::Shutdown) && hard_deadline.is_none() {
-                    hard_deadline = Some(self.shared.clock.mono() + self.shutdown_period.saturating_sub(MARGIN));
+                match &event {
+                    Event::Shutdown => {
+                        let last = self.shared.clock.mono() + self.shutdown_period.saturating_sub(MARGIN);
+                        hard_deadline.get_or_insert(last);
+                        static_pods.stop(self.shutdown_grace);
+                    }
+                    Event::Pod(change) => static_pods.pod_changed(change),
+                    _ => {}
                 }
                 for action in self.tasks.handle(self.shared.clock.mono(), event) {
                     match action {
@@ -66,6 +80,7 @@ impl Executor {
                         Action::Exit { why } => {
                             tracing::info!(why, "the executor ends");
                             over = true;
+                            static_pods.stop(self.shutdown_grace);
                             let last = self.shared.clock.mono() + self.shutdown_period.saturating_sub(MARGIN);
                             hard_deadline.get_or_insert(last);
                         }
@@ -73,7 +88,9 @@ impl Executor {
                     }
                 }
             }
-            if over && jobs.is_empty() && (self.agent.is_idle() || agent_gone) {
+            let told = self.agent.is_idle() || agent_gone;
+            if over && jobs.is_empty() && told && static_pods.have_ended() {
+                static_pods.farewell().await;
                 break;
             }
             let clock = self.shared.clock;
@@ -157,7 +174,7 @@ impl Executor {
     fn carry_out(&self, action: Action, events: &mpsc::UnboundedSender<Event>, jobs: &mut JoinSet<()>) {
         match action {
             Action::Bind { task, pod } => {
-                let (api, node, patience) = (self.shared.api.clone(), self.node.clone(), self.launch_grace);
+                let (api, node, patience) = (self.shared.api.clone(), self.description.name.clone(), self.launch_grace);
                 let events = events.clone();
                 tokio::spawn(async move {
                     let result = binding::bind(&*api, &pod, &node, patience).await.map(Box::new);
@@ -196,7 +213,8 @@ impl Executor {
                 },
             );
         };
-        self.table.insert(pod::spawn(self.shared.clone(), pod, Some(allotment), report));
+        let sink = OwnObject { api: self.shared.api.clone(), key: PodKey::of(&pod) };
+        self.table.insert(pod::spawn(self.shared.clone(), pod, Some(allotment), Arc::new(sink), report));
     }
 
     fn with(&self, uid: &str, event: km_pod::Event) {
@@ -255,7 +273,7 @@ fn tell(events: &mpsc::UnboundedSender<Event>, event: Event) {
 }
 
 /// Deletes a pod whose containers are gone; its absence is what counts.
-async fn delete(api: &dyn Api, key: &PodKey) {
+pub async fn delete(api: &dyn Api, key: &PodKey) {
     match while_unavailable("deleting a pod", || api.delete_pod(key)).await {
         Ok(()) | Err(ApiError::NotFound | ApiError::Conflict(_)) => {}
         Err(error) => {

@@ -83,6 +83,11 @@ impl Api for KubeApi {
         found(call(self.pods(&key.namespace).get_opt(&key.name)).await)
     }
 
+    async fn create_pod(&self, pod: &Pod) -> Result<Pod, ApiError> {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
+        call(self.pods(namespace).create(&PostParams::default(), pod)).await
+    }
+
     async fn bind(&self, key: &PodKey, node: &str, annotations: &BTreeMap<String, String>) -> Result<(), ApiError> {
         let binding = Binding {
             metadata: ObjectMeta {

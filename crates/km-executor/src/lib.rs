@@ -24,6 +24,7 @@ mod node;
 mod pod;
 mod retry;
 mod start;
+mod static_pods;
 mod table;
 pub mod tasks;
 #[cfg(test)]

@@ -20,7 +20,7 @@ const RENEWAL: Duration = Duration::from_secs(10);
 const STATUS: Duration = Duration::from_secs(300);
 
 /// Registers the node and keeps its status and lease fresh until `stop`.
-pub async fn keep(api: Arc<dyn Api>, description: Description, stop: CancellationToken) {
+pub async fn keep(api: Arc<dyn Api>, description: Arc<Description>, stop: CancellationToken) {
     let work = async {
         let node = register(&*api, &description).await;
         let mut renewal = tokio::time::interval(RENEWAL);
@@ -55,7 +55,8 @@ pub async fn keep(api: Arc<dyn Api>, description: Description, stop: Cancellatio
     }
 }
 
-async fn register(api: &dyn Api, description: &Description) -> Node {
+/// Makes the node, or finds it.
+pub async fn register(api: &dyn Api, description: &Description) -> Node {
     let node = description.node();
     match while_unavailable("registering the node", || api.ensure_node(&node)).await {
         Ok(registered) => registered,

@@ -35,6 +35,7 @@ use crate::{
     kubelet, metrics, network,
     node::{self, Description},
     pod::Shared,
+    static_pods,
     table::PodTable,
     tasks::{Settings, Tasks},
 };
@@ -65,8 +66,21 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
     dirs.purge().await;
     fs::create_dir_all(&dirs.pods).with_context(|| format!("making {}", dirs.pods.display()))?;
     let runtime = open_runtime(&flags, &dirs, &agent_id).await?;
-    let parts =
-        Parts { flags, api, link: Arc::new(client), runtime, listener, tls, ip, pods_dir: dirs.pods.clone(), period };
+    // The minion sets it: by it, orphans of a container can be told.
+    let uuid = variables.get_key_value("MESOS_EXECUTOR_CONTAINER_UUID");
+    let parts = Parts {
+        flags,
+        api,
+        link: Arc::new(client),
+        runtime,
+        listener,
+        tls,
+        ip,
+        pods_dir: dirs.pods.clone(),
+        static_pods_dir: dirs.static_pods.clone(),
+        variables: uuid.map(|(name, value)| (name.clone(), value.clone())).into_iter().collect(),
+        period,
+    };
     let address = parts.listener.local_addr()?;
     let task = tokio::spawn(async move {
         let result = run(parts, stop).await;
@@ -81,13 +95,14 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
 struct Dirs {
     root: PathBuf,
     pods: PathBuf,
+    static_pods: PathBuf,
     runtime: PathBuf,
 }
 
 impl Dirs {
     fn new(root: &Path, agent_id: &str) -> Self {
         let root = root.join(agent_id);
-        Self { pods: root.join("pods"), runtime: root.join("runtime"), root }
+        Self { pods: root.join("pods"), static_pods: root.join("static-pods"), runtime: root.join("runtime"), root }
     }
 
     /// Removes what an executor of this agent left: Mesos has reported its tasks as ended.
@@ -95,12 +110,14 @@ impl Dirs {
         if let Err(error) = km_runtime::purge(&self.runtime).await {
             tracing::error!(%error, "something of an earlier executor is left");
         }
-        let (pods, root) = (self.pods.clone(), self.root.clone());
+        let (pods, static_pods, root) = (self.pods.clone(), self.static_pods.clone(), self.root.clone());
         let purged = tokio::task::spawn_blocking(move || {
             crate::volumes::purge(&pods)?;
-            match fs::remove_dir_all(&pods) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => {}
+            for folder in [pods, static_pods] {
+                match fs::remove_dir_all(&folder) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
             }
             // The root is ours alone only when nothing else is in it.
             match fs::remove_dir(&root) {
@@ -148,6 +165,10 @@ pub(crate) struct Parts {
     pub tls: TlsAcceptor,
     pub ip: Option<IpAddr>,
     pub pods_dir: PathBuf,
+    /// Where the static pods are written; not there yet.
+    pub static_pods_dir: PathBuf,
+    /// What the containers of static pods learn of Mesos.
+    pub variables: Vec<(String, String)>,
     /// How long a shutdown may take.
     pub period: Duration,
 }
@@ -170,13 +191,17 @@ pub(crate) async fn run(parts: Parts, stop: CancellationToken) -> anyhow::Result
         pod_ip: None,
         allocatable: description.allocatable,
     };
+    let description = Arc::new(description);
+    let static_pods = static_pods::of_executor(executor_info.data(), &node_name, &parts.variables);
+    static_pods::write(&parts.static_pods_dir, &static_pods)
+        .with_context(|| format!("writing the static pods into {}", parts.static_pods_dir.display()))?;
     let table = PodTable::default();
     let helpers = CancellationToken::new();
     let served = kubelet::Served { table: table.clone(), runtime: parts.runtime.clone() };
     let router = kubelet::router(served, metrics::admin(table.clone()));
     let background = [
         tokio::spawn(kubelet::serve(parts.listener, parts.tls, router, flags.anonymous_auth, helpers.clone())),
-        tokio::spawn(node::keep(parts.api.clone(), description, helpers.clone())),
+        tokio::spawn(node::keep(parts.api.clone(), description.clone(), helpers.clone())),
     ];
     let shared = Shared {
         recorder: Recorder::spawn(parts.api.clone(), &node_name),
@@ -194,14 +219,16 @@ pub(crate) async fn run(parts: Parts, stop: CancellationToken) -> anyhow::Result
         http: probe_client()?,
         refresh: REFRESH,
     };
-    let settings =
-        Settings { suicide_timeout: flags.suicide_timeout, shutdown_grace: parts.period.saturating_sub(FAREWELL) };
+    let shutdown_grace = parts.period.saturating_sub(FAREWELL);
+    let settings = Settings { suicide_timeout: flags.suicide_timeout, shutdown_grace };
     let executor = Executor {
         shared: Arc::new(shared),
         tasks: Tasks::new(settings),
         agent,
         table,
-        node: node_name,
+        description,
+        static_pods,
+        shutdown_grace,
         launch_grace: flags.launch_grace_period,
         shutdown_period: parts.period,
     };

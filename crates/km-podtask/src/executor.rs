@@ -25,26 +25,27 @@ pub struct CodecError(pub String);
 /// The id of an executor: a hash over its name, source, data, command and artifacts, so that another configuration is
 /// another executor. Environment variables and URIs count regardless of their order, arguments too.
 pub fn id(prototype: &v1::ExecutorInfo) -> v1::ExecutorId {
-    let mut text = String::new();
-    text.push_str(prototype.name.as_deref().unwrap_or_default());
+    let mut bytes: Vec<u8> = Vec::new();
+    let mut push = |part: &[u8]| bytes.extend_from_slice(part);
+    push(prototype.name.as_deref().unwrap_or_default().as_bytes());
     #[allow(deprecated)]
-    text.push_str(prototype.source.as_deref().unwrap_or_default());
-    text.push_str(&String::from_utf8_lossy(prototype.data.as_deref().unwrap_or_default()));
+    push(prototype.source.as_deref().unwrap_or_default().as_bytes());
+    push(prototype.data.as_deref().unwrap_or_default());
     if let Some(command) = &prototype.command {
-        text.push_str(command.value.as_deref().unwrap_or_default());
-        text.push_str(command.user.as_deref().unwrap_or_default());
-        text.push_str(if command.shell.unwrap_or(true) { "true" } else { "false" });
-        text.push_str(&sorted(command.arguments.clone()));
+        push(command.value.as_deref().unwrap_or_default().as_bytes());
+        push(command.user.as_deref().unwrap_or_default().as_bytes());
+        push(if command.shell.unwrap_or(true) { b"true" } else { b"false" });
+        push(sorted(command.arguments.clone()).as_bytes());
         let variables = command.environment.iter().flat_map(|environment| &environment.variables);
         let variable =
             |one: &v1::environment::Variable| format!("{}={}", one.name, one.value.as_deref().unwrap_or_default());
-        text.push_str(&sorted(variables.map(variable).collect()));
+        push(sorted(variables.map(variable).collect()).as_bytes());
         let uri = |uri: &v1::command_info::Uri| {
             format!("{}{}{}", uri.value, uri.executable.unwrap_or(false), uri.extract.unwrap_or(true))
         };
-        text.push_str(&sorted(command.uris.iter().map(uri).collect()));
+        push(sorted(command.uris.iter().map(uri).collect()).as_bytes());
     }
-    v1::ExecutorId { value: format!("{:x}{ID_SUFFIX}", crc64(text.as_bytes())) }
+    v1::ExecutorId { value: format!("{:x}{ID_SUFFIX}", crc64(&bytes)) }
 }
 
 fn sorted(mut parts: Vec<String>) -> String {

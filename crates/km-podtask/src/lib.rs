@@ -2,7 +2,8 @@
 //!
 //! Each pod becomes one Mesos task. This crate knows how: which of an offer's resources the task takes ([`procure`]),
 //! which host ports its containers get ([`map_ports`]), what the executor is sent ([`payload`]), what the executor is
-//! ([`executor`]), what both sides say to each other ([`messages`]), and through which states the task goes ([`Registry`]).
+//! ([`executor`]) and which pods it runs by itself ([`static_pods`]), what both sides say to each other ([`messages`]),
+//! and through which states the task goes ([`Registry`]).
 
 mod discovery;
 pub mod executor;
@@ -17,6 +18,7 @@ mod recovery;
 mod registry;
 mod resource_names;
 pub mod roles;
+pub mod static_pods;
 mod task;
 mod taskinfo;
 

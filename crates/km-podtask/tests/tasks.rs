@@ -1,4 +1,6 @@
-//! The life of a task: registry, status updates, task info, recovery.
+//! The life of a task: registry, status updates, task info, recovery. And what executors run without tasks.
+
+mod static_pods;
 
 use std::{collections::BTreeMap, time::Duration};
 

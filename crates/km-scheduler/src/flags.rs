@@ -144,6 +144,9 @@ pub struct Flags {
     /// `host:port` under which agents reach the scheduler's HTTP port, when it isn't its own address.
     #[arg(long, default_value = "")]
     pub advertised_address: String,
+    /// Folder with manifests of pods that every executor runs by itself, one a file. It is read at the start.
+    #[arg(long)]
+    pub static_pods_config: Option<PathBuf>,
     /// A flag for `km minion` on the agents. May be repeated.
     #[arg(long, allow_hyphen_values = true)]
     pub minion_flag: Vec<String>,

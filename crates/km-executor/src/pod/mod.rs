@@ -20,6 +20,7 @@ use crate::{
     volumes::Volumes,
 };
 use publish::Publisher;
+pub use publish::{OwnObject, Sink};
 
 /// What all pods of the executor share.
 pub struct Shared {
@@ -55,6 +56,8 @@ pub enum Input {
     Machine(Box<Event>),
     /// The runtime says that something happened to a container.
     Container(String),
+    /// The last status got lost: write it again.
+    Publish,
 }
 
 /// A running pod's other end.
@@ -81,6 +84,7 @@ pub fn spawn(
     shared: Arc<Shared>,
     pod: Pod,
     allotment: Option<Allotment>,
+    sink: Arc<dyn Sink>,
     report: impl Fn(Report) + Send + Sync + 'static,
 ) -> PodHandle {
     let key = PodKey::of(&pod);
@@ -88,7 +92,7 @@ pub fn spawn(
     let (view_sender, view) = watch::channel(pod.clone());
     let dir = shared.pods_dir.join(&key.uid);
     let logs_dir = dir.join("logs");
-    let publisher = Publisher::spawn(shared.api.clone(), key.clone());
+    let publisher = Publisher::spawn(sink);
     let actor = Actor {
         machine: PodMachine::new(pod, shared.host_ip).within(allotment),
         volumes: Arc::new(Volumes::new(shared.api.clone(), shared.facts.clone(), key.clone(), dir.clone())),
@@ -150,6 +154,11 @@ impl Actor {
                         }
                     }
                     Some(Input::Container(id)) => self.look_at(id),
+                    Some(Input::Publish) => {
+                        if let Some(status) = self.machine.status() {
+                            self.publisher.publish(status.clone());
+                        }
+                    }
                     // Our own sender lives as long as we do.
                     None => break,
                 },

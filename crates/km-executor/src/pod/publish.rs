@@ -1,7 +1,8 @@
 //! Writes a pod's status to the API server: the newest one, as often as it takes.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use k8s_openapi::api::core::v1::PodStatus;
 use tokio::sync::watch;
 
@@ -10,14 +11,45 @@ use crate::{
     retry::while_unavailable,
 };
 
+/// How long a status that need not be durable may hold up its pod's end.
+const BRIEFLY: Duration = Duration::from_secs(1);
+
+/// Where the statuses of a pod go.
+#[async_trait]
+pub trait Sink: Send + Sync {
+    /// Writes one, for as long as that may take.
+    async fn write(&self, status: &PodStatus);
+    /// Whether the pod's end waits until the last one is written.
+    fn must_be_durable(&self) -> bool;
+}
+
+/// The pod's own object in the API server.
+pub struct OwnObject {
+    pub api: Arc<dyn Api>,
+    pub key: PodKey,
+}
+
+#[async_trait]
+impl Sink for OwnObject {
+    async fn write(&self, status: &PodStatus) {
+        write(&*self.api, &self.key, status).await;
+    }
+
+    fn must_be_durable(&self) -> bool {
+        true
+    }
+}
+
 /// Statuses that come faster than they can be written are skipped, but the last is always written.
 pub struct Publisher {
     wanted: watch::Sender<(u64, Option<PodStatus>)>,
     written: watch::Receiver<u64>,
+    durable: bool,
 }
 
 impl Publisher {
-    pub fn spawn(api: Arc<dyn Api>, key: PodKey) -> Self {
+    pub fn spawn(sink: Arc<dyn Sink>) -> Self {
+        let durable = sink.must_be_durable();
         let (wanted, mut incoming) = watch::channel((0, None));
         let (done, written) = watch::channel(0);
         tokio::spawn(async move {
@@ -27,7 +59,7 @@ impl Publisher {
                     let (number, status) = incoming.borrow_and_update().clone();
                     let Some(status) = status else { break };
                     tokio::select! {
-                        () = write(&*api, &key, &status) => {
+                        () = sink.write(&status) => {
                             done.send_replace(number);
                             break;
                         }
@@ -37,7 +69,7 @@ impl Publisher {
                 }
             }
         });
-        Self { wanted, written }
+        Self { wanted, written, durable }
     }
 
     pub fn publish(&self, status: PodStatus) {
@@ -47,10 +79,16 @@ impl Publisher {
         });
     }
 
-    /// Waits until the newest status is durable in the API server (or its pod is gone from there).
+    /// Waits until the newest status is durable in the API server (or its pod is gone from there). For a
+    /// sink that need not be durable: for a moment.
     pub async fn flush(&mut self) {
         let newest = self.wanted.borrow().0;
-        if self.written.wait_for(|written| *written >= newest).await.is_err() {
+        let written = self.written.wait_for(|written| *written >= newest);
+        let result = match self.durable {
+            true => written.await.map(drop),
+            false => tokio::time::timeout(BRIEFLY, written).await.map_or(Ok(()), |result| result.map(drop)),
+        };
+        if result.is_err() {
             tracing::error!("the writer of a pod's status ended early");
         }
     }

@@ -23,13 +23,15 @@ pub struct FakeAgent {
     journal: Journal,
     events: Arc<Mutex<Option<EventSender>>>,
     pub outlived: bool,
+    /// The executor's data: its static pods.
+    pub data: Vec<u8>,
     /// Acknowledge updates at once.
     pub acknowledges: bool,
 }
 
 impl FakeAgent {
     pub fn new(journal: Journal) -> Self {
-        Self { journal, events: Arc::default(), outlived: true, acknowledges: true }
+        Self { journal, events: Arc::default(), outlived: true, data: Vec::new(), acknowledges: true }
     }
 
     pub fn send(&self, event: Event) {
@@ -68,6 +70,7 @@ impl FakeAgent {
             subscribed: Some(event::Subscribed {
                 executor_info: v1::ExecutorInfo {
                     executor_id: "e".into(),
+                    data: Some(self.data.clone()),
                     resources: resources("cpus:0.25;mem:32"),
                     ..Default::default()
                 },

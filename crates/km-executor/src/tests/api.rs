@@ -93,6 +93,18 @@ impl Api for FakeApi {
         Ok(self.pod(&key.name))
     }
 
+    async fn create_pod(&self, pod: &Pod) -> Result<Pod, ApiError> {
+        let mut pod = pod.clone();
+        let name = pod.metadata.name.clone().unwrap_or_default();
+        if self.pod(&name).is_some() {
+            return Err(ApiError::Conflict(name));
+        }
+        pod.metadata.uid = Some(uuid::Uuid::new_v4().to_string());
+        self.journal.note(format!("create {name}"));
+        self.put(pod.clone());
+        Ok(pod)
+    }
+
     async fn bind(&self, key: &PodKey, node: &str, annotations: &BTreeMap<String, String>) -> Result<(), ApiError> {
         self.journal.note(format!("bind {} {node}", key.name));
         let drops = self.drops_annotations.load(Ordering::SeqCst);

@@ -30,6 +30,13 @@ impl Journal {
         self.place(text).unwrap()
     }
 
+    /// Waits until all lines together satisfy a condition.
+    pub async fn wait_for(&self, what: &str, condition: impl Fn(&[String]) -> bool) {
+        let mut lines = self.lines.subscribe();
+        let found = tokio::time::timeout(PATIENCE, lines.wait_for(|lines| condition(lines))).await;
+        assert!(found.is_ok(), "not {what} in {:#?}", self.lines());
+    }
+
     pub fn place(&self, text: &str) -> Option<usize> {
         self.lines().iter().position(|line| line.starts_with(text))
     }

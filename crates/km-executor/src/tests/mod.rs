@@ -6,4 +6,5 @@ mod journal;
 mod kubelet;
 mod launch;
 mod runtime;
+mod static_pods;
 mod world;

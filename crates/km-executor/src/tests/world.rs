@@ -61,6 +61,8 @@ impl World {
             listener,
             ip,
             pods_dir: dir.path().join("pods"),
+            static_pods_dir: dir.path().join("static-pods"),
+            variables: vec![("MESOS_EXECUTOR_CONTAINER_UUID".into(), "mesos-container".into())],
             period: Duration::from_secs(5),
         };
         let stop = CancellationToken::new();

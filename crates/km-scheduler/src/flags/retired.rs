@@ -4,7 +4,7 @@
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 /// The flags, and why they do nothing.
-pub const RETIRED: [(&str, &str); 22] = [
+pub const RETIRED: [(&str, &str); 21] = [
     ("allow-privileged", "the API server decides who may run privileged containers"),
     ("conntrack-max", LEFT_ALONE),
     ("conntrack-max-per-core", LEFT_ALONE),
@@ -26,7 +26,6 @@ pub const RETIRED: [(&str, &str); 22] = [
     ("mesos-authentication-provider", "Mesos' v1 API knows HTTP authentication only"),
     ("mesos-cgroup-prefix", OWN_CGROUPS),
     ("node-monitor-period", "nodes are watched"),
-    ("static-pods-config", "executors run no static pods"),
 ];
 const LEFT_ALONE: &str = "the proxy leaves the kernel's connection tracking as it is";
 const OWN_CGROUPS: &str = "every container has a cgroup of its own, within its pod's";

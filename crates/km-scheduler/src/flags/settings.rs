@@ -5,7 +5,7 @@ use std::time::Duration;
 use km_kube::pod::DefaultLimits;
 use km_mesos_proto::v1::{self, framework_info::capability::Type as Capability};
 use km_placement::{Policy, Strategy};
-use km_podtask::{NamesError, PortStrategy, ResourceNames, limits::Accounting, roles};
+use km_podtask::{NamesError, PortStrategy, ResourceNames, limits::Accounting, roles, static_pods};
 use thiserror::Error;
 
 use super::{Flags, Tuning};
@@ -101,23 +101,22 @@ impl Flags {
 
     /// The core's settings. `executor` is the prototype with its id.
     pub fn config(&self, executor: v1::ExecutorInfo) -> Config {
-        let limits = self.pod_accounting == "limits";
+        let (accounting, default_limits) = self.counting();
+        // Its static pods were counted when they were read: what they hold is known then.
+        let mut static_pods = static_pods::unpack(executor.data()).unwrap_or_default();
+        let extra = static_pods::settle(&mut static_pods, accounting, &default_limits);
         // The command line takes known names only.
         let strategy = Strategy::parse(&self.placement).unwrap_or_default();
         Config {
             framework_roles: self.mesos_framework_roles.clone(),
             default_pod_roles: self.mesos_default_pod_roles.clone(),
             executor,
-            executor_milli_cpu: (self.mesos_executor_cpus * 1000.0).round() as i64,
-            executor_memory_bytes: (self.mesos_executor_mem * MEGABYTE) as i64,
             // Wrong pairs were refused by the check.
             resource_names: self.resource_names().unwrap_or_default(),
-            accounting: if limits { Accounting::Limits } else { Accounting::Requests },
-            default_limits: DefaultLimits {
-                milli_cpu: (self.default_container_cpu_limit * 1000.0) as i64,
-                memory_bytes: (self.default_container_mem_limit * MEGABYTE) as i64,
-                ..DefaultLimits::default()
-            },
+            executor_milli_cpu: (self.mesos_executor_cpus * 1000.0).round() as i64 + extra.milli_cpu,
+            executor_memory_bytes: (self.mesos_executor_mem * MEGABYTE) as i64 + extra.memory_bytes,
+            accounting,
+            default_limits,
             port_strategy: if self.host_port_endpoints { PortStrategy::Wildcard } else { PortStrategy::Fixed },
             discovery: self.mesos_generate_task_discovery,
             policy: Policy { strategy, ..Policy::default() },
@@ -135,6 +134,18 @@ impl Flags {
             taint_gpu_agents: self.taint_gpu_agents,
             ..Config::default()
         }
+    }
+
+    /// Which numbers of pods count, and what those do that name none.
+    pub(crate) fn counting(&self) -> (Accounting, DefaultLimits) {
+        let limits = self.pod_accounting == "limits";
+        let accounting = if limits { Accounting::Limits } else { Accounting::Requests };
+        let default_limits = DefaultLimits {
+            milli_cpu: (self.default_container_cpu_limit * 1000.0) as i64,
+            memory_bytes: (self.default_container_mem_limit * MEGABYTE) as i64,
+            ..DefaultLimits::default()
+        };
+        (accounting, default_limits)
     }
 
     /// The user that executors run as.

@@ -1,5 +1,7 @@
 //! What agents fetch, and the executor that is made of it.
 
+mod static_pods;
+
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, bail};
@@ -57,7 +59,8 @@ impl Artifacts {
         all.overlay()?;
         arguments.extend(flags.executor.minion_arguments());
         arguments.extend(flags.minion_flag.iter().cloned());
-        let executor = executor_info(flags, binary, arguments, all.uris);
+        let static_pods = static_pods::read(flags)?;
+        let executor = executor_info(flags, (binary, arguments), all.uris, static_pods);
         Ok(Self { files: all.files, executor })
     }
 
@@ -166,9 +169,9 @@ fn fetched(url: String) -> v1::command_info::Uri {
 
 fn executor_info(
     flags: &Flags,
-    binary: String,
-    arguments: Vec<String>,
+    (binary, arguments): (String, Vec<String>),
     uris: Vec<v1::command_info::Uri>,
+    static_pods: Vec<u8>,
 ) -> v1::ExecutorInfo {
     let variable = |(name, value): (&str, String)| v1::environment::Variable {
         name: name.to_owned(),
@@ -190,6 +193,7 @@ fn executor_info(
         name: Some(executor::NAME.to_owned()),
         source: Some(executor::SOURCE.to_owned()),
         command: Some(command),
+        data: (!static_pods.is_empty()).then_some(static_pods),
         ..v1::ExecutorInfo::default()
     };
     executor.executor_id = executor::id(&executor);

@@ -99,6 +99,7 @@ impl Stage {
             format!("--port={port}"),
             format!("--agent-km-path={}", km().display()),
             format!("--agent-kubeconfig={kubeconfig}"),
+            format!("--static-pods-config={}", path("static-pods")),
         ];
         for word in [
             format!("--root-dir={}", path("kubelet")),
@@ -119,6 +120,24 @@ impl Stage {
             .iter()
             .map(|pod| (text(pod, "/metadata/name"), text(pod, "/status/containerStatuses/0/containerID")))
             .collect()
+    }
+
+    /// Every node whose executor runs has the static pod, and its log can be read.
+    fn static_pods_run(&self) {
+        let node = |pod: &Value| pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
+        let nodes: BTreeSet<String> = hello::pods(&self.kubectl).iter().map(node).collect();
+        for node in nodes {
+            let pod = format!("beside-{node}");
+            eventually(&format!("{pod} runs and can be read"), || {
+                let log = self.kubectl.try_run(&format!("logs {pod}"))?;
+                let phase = self.kubectl.try_run(&format!("get pod {pod} -o jsonpath={{.status.phase}}"))?;
+                if (log.as_str(), phase.as_str()) == ("here\n", "Running") {
+                    Ok(())
+                } else {
+                    Err(format!("{phase} {log}"))
+                }
+            });
+        }
     }
 
     /// No pod of all that ever were had two tasks that ran: a task's id names its pod by all but the first part.
@@ -183,10 +202,26 @@ fn role(folder: &Path, name: &str, words: &[String]) -> Process {
     Process::start(&mut command, &folder.join(format!("{name}{number}.log")))
 }
 
+/// A pod that every executor runs.
+const BESIDE: &str = "apiVersion: v1
+kind: Pod
+metadata: {name: beside}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: main
+    image: localhost/km/busybox:v1
+    command: [sh, -c, 'echo here; sleep 100000']
+    resources: {requests: {cpu: 10m, memory: 32Mi}}
+";
+
 #[test]
 fn pods_outlive_a_killed_leader_and_a_hand_over_and_none_runs_twice() {
     let mut stage = Stage::set();
     let kubectl = stage.kubectl.clone();
+    let static_pods = stage.folder.path().join("static-pods");
+    std::fs::create_dir(&static_pods).unwrap();
+    std::fs::write(static_pods.join("beside.yaml"), BESIDE).unwrap();
     let mut first = stage.scheduler();
     first.becomes("leader");
     let second = stage.scheduler();
@@ -196,6 +231,7 @@ fn pods_outlive_a_killed_leader_and_a_hand_over_and_none_runs_twice() {
     kubectl.run("rollout status deployment hello --timeout=120s");
     let before = stage.containers();
     assert_eq!(before.len(), 4);
+    stage.static_pods_run();
 
     // Under load: the leader dies while it launches.
     kubectl.run("scale deployment hello --replicas=12");

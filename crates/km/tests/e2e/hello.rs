@@ -108,7 +108,9 @@ pub fn invariant_live_tasks_are_bound_pods(mesos_port: &u16, kubectl: &Kubectl) 
         let list = kubectl.json("get pods -A")?;
         let bound = |pod: &&Value| {
             let phase = pod.pointer("/status/phase").and_then(Value::as_str);
-            pod.pointer("/spec/nodeName").is_some() && !matches!(phase, Some("Succeeded" | "Failed"))
+            // Static pods have no tasks.
+            let mirror = pod.pointer("/metadata/annotations/kubernetes.io~1config.mirror").is_some();
+            pod.pointer("/spec/nodeName").is_some() && !mirror && !matches!(phase, Some("Succeeded" | "Failed"))
         };
         let task_of = |pod: &Value| {
             pod.pointer("/metadata/annotations/k8s.mesosphere.io~1taskId")

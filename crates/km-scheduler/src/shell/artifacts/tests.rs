@@ -178,3 +178,33 @@ fn executors_may_know_the_api_server_by_another_address() {
     assert!(alone.contains("http://10.0.0.6:8080") && alone.contains("current-context"), "{alone}");
     assert!(text(&["--agent-km-path=/k", &kubeconfig]).contains("127.0.0.1"));
 }
+
+#[test]
+fn static_pods_are_in_the_executor_and_counted_with_it() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let flag = format!("--static-pods-config={}", folder.path().display());
+    let line = |words: &[&str]| Line::parse_from(["scheduler"].iter().chain(&PREINSTALLED).chain(words)).flags;
+    let made = |flags: &Flags| Artifacts::new(flags, served()).expect("the folder is fine").executor();
+    let without = made(&line(&[]));
+    assert_eq!(without.data, None);
+    assert_eq!(made(&line(&[&flag])), without, "an empty folder is none");
+    let manifest = |cpu: &str| {
+        let resources = format!("{{requests: {{cpu: {cpu}, memory: 10Mi}}, limits: {{cpu: 2}}}}");
+        let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: x, resources: ";
+        std::fs::write(folder.path().join("p.yaml"), format!("{pod}{resources}}}]}}")).expect("it can be written");
+    };
+    manifest("500m");
+    let executor = made(&line(&[&flag]));
+    assert_eq!(made(&line(&[&flag])), executor, "the same files are the same executor");
+    assert_ne!(executor.executor_id, without.executor_id);
+    for (accounting, milli_cpu, megabytes) in [("requests", 250 + 500, 128 + 32), ("limits", 250 + 2000, 128 + 32)] {
+        let flags = line(&[&flag, &format!("--pod-accounting={accounting}")]);
+        let config = flags.config(made(&flags));
+        assert_eq!((config.executor_milli_cpu, config.executor_memory_bytes >> 20), (milli_cpu, megabytes));
+    }
+    manifest("600m");
+    assert_ne!(made(&line(&[&flag])).executor_id, executor.executor_id, "other pods are another executor");
+    let missing =
+        Artifacts::new(&line(&["--static-pods-config=/nowhere"]), served()).expect_err("there is no such folder");
+    assert!(format!("{missing:#}").contains("--static-pods-config: reading /nowhere"), "{missing:#}");
+}
