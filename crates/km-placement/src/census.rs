@@ -140,7 +140,7 @@ impl Census {
     }
 
     pub fn is_about(&self, bond: &Bond, need: &Need) -> bool {
-        bond.term.pods.matches(&need.namespace, &need.labels, &self.namespaces)
+        bond.term.pods.matches(need, &self.namespaces)
     }
 
     /// Starts counting; each call needs a [`Census::forget`].
@@ -221,7 +221,7 @@ fn address(need: &Arc<Need>) -> usize {
 fn matches(question: &Question, need: &Need, terminating: bool, bonds: &[Bond], known: &NamespaceLabels) -> bool {
     match question {
         Question::Selected { selectors, living } => {
-            let selected = |selector: &PodSelector| selector.matches(&need.namespace, &need.labels, known);
+            let selected = |selector: &PodSelector| selector.matches(need, known);
             !(*living && terminating) && selectors.iter().all(selected)
         }
         Question::Bearing(bond) => bonds.contains(bond),

@@ -34,7 +34,7 @@ pub use budget::Budget;
 pub use constraint::{Attribute, Placed};
 pub use engine::{AssignedPod, Engine};
 pub use explain::Explanation;
-pub use need::{Context, HostPort, Need, NeedError, PortNeed, compile, host_ports, running_requests};
+pub use need::{Context, HostPort, Mates, Need, NeedError, PortNeed, compile, host_ports, running_requests};
 pub use node::{ExecutorNeed, NodeFacts, Pool, Share, Supply};
 pub use place::PendingPod;
 pub use plan::{Placement, Plan};

@@ -12,6 +12,7 @@ pub use compile::{Context, NeedError, compile};
 pub use ports::{HostPort, PortNeed, host_ports};
 pub use running::running_requests;
 pub(crate) use taints::Toleration;
+pub use terms::Mates;
 pub(crate) use terms::{Bond, BondKind, NamespaceLabels, PodSelector, Spread, Term};
 
 use std::{collections::BTreeMap, sync::Arc};

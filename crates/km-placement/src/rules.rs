@@ -58,8 +58,8 @@ pub(crate) struct Wish {
 pub(crate) enum WishKind {
     /// Points for each pod.
     Weight(i32),
-    /// A soft spread constraint with its skew.
-    Spread { max_skew: i64 },
+    /// A soft spread constraint with its skew, and whether nodes without the label are fine.
+    Spread { max_skew: i64, lenient: bool },
 }
 
 /// Points that the project's own strategies take off for each pod in the domain of a soft spread constraint.
@@ -127,7 +127,8 @@ impl Rules {
         }
         for spread in need.spread.iter().filter(|spread| !spread.hard) {
             let tally = plan.spread(spread);
-            plan.wishes.push(Wish { tally, kind: WishKind::Spread { max_skew: spread.max_skew } });
+            let kind = WishKind::Spread { max_skew: spread.max_skew, lenient: spread.lenient };
+            plan.wishes.push(Wish { tally, kind });
         }
         plan.carry_out(need, nodes, census, comparisons)
     }
@@ -227,7 +228,7 @@ impl Rules {
             let count = i64::from(counts.count(domain));
             match wish.kind {
                 WishKind::Weight(weight) => -i64::from(weight) * count,
-                WishKind::Spread { .. } if domain == NONE => NO_DOMAIN_POINTS,
+                WishKind::Spread { lenient: false, .. } if domain == NONE => NO_DOMAIN_POINTS,
                 WishKind::Spread { .. } => SPREAD_POINTS * count,
             }
         };
@@ -333,7 +334,7 @@ fn counted_nodes(spread: &Spread, need: &Need, nodes: &Nodes, comparisons: bool)
     for (id, node) in nodes.iter() {
         let labels = &node.facts.labels;
         let mut siblings = need.spread.iter().filter(|other| other.hard == spread.hard);
-        counted[id as usize] = siblings.all(|other| labels.contains_key(&other.key))
+        counted[id as usize] = siblings.all(|other| other.lenient || labels.contains_key(&other.key))
             && (!spread.honors_affinity || need.selects(&node.name, labels))
             && (!spread.honors_taints || need.tolerates_all(&node.facts.taints, comparisons));
     }

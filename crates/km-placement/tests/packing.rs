@@ -3,7 +3,8 @@
 mod mesos;
 
 use km_placement::{
-    Chooser, Engine, HostPort, NodeFacts, PendingPod, Plan, Policy, Pool, Refusal, Strategy, Supply, compile,
+    Chooser, Context, Engine, HostPort, Mates, NodeFacts, PendingPod, Plan, Policy, Pool, Refusal, Strategy, Supply,
+    compile,
 };
 use mesos::{Agent, MIB, agent, amounts, engine, fresh, pod, replicas, share};
 
@@ -220,5 +221,47 @@ fn a_wish_that_cannot_be_understood_is_refused_by_name() {
         wrong.metadata.annotations = Some([(key.to_owned(), value.to_owned())].into());
         let error = compile(&wrong, km_placement::Context::default()).expect_err("it is wrong").to_string();
         assert!(error.starts_with(&format!("annotation {key}: ")) && error.contains(expected), "{error}");
+    }
+}
+
+/// As among Kubernetes' default constraints: a node without the label is as good as an empty domain.
+#[test]
+fn the_default_spread_minds_zones_only_where_there_are_any() {
+    let zoned = |name: &str, zone: Option<&str>| {
+        let mut one = agent(name, amounts(4000, 4096));
+        one.labels = vec![("kubernetes.io/hostname".to_owned(), name.to_owned())];
+        one.labels.extend(zone.map(|zone| ("topology.kubernetes.io/zone".to_owned(), zone.to_owned())));
+        one
+    };
+    let system = [("kubernetes.io/hostname", 3), ("topology.kubernetes.io/zone", 5)];
+    // Each agent's zone, and where three pods of a replica set go. The stock scheduler's sum is smallest where a label is
+    // missing, so its scores send all to such an agent.
+    const BOTH: &[Strategy] = &[Strategy::Spread, Strategy::Kubernetes];
+    type Row = (&'static [Option<&'static str>], &'static [Strategy], [usize; 3]);
+    let table: [Row; 4] = [
+        (&[Some("x"), Some("x"), Some("y")], BOTH, [0, 2, 1]),
+        (&[None, None, None], BOTH, [0, 1, 2]),
+        (&[Some("x"), Some("x"), None], &[Strategy::Spread], [0, 2, 1]),
+        (&[Some("x"), Some("x"), None], &[Strategy::Kubernetes], [2, 2, 2]),
+    ];
+    for (zones, strategies, expected) in table {
+        for strategy in strategies.iter().copied() {
+            let agents = zones.iter().enumerate().map(|(number, zone)| zoned(&format!("n{number}"), *zone));
+            let mut engine = engine(Policy { strategy, ..Policy::default() }, agents);
+            let went = [0, 1, 2].map(|number| {
+                let context = Context {
+                    amounts: amounts(100, 64),
+                    roles: vec!["*".into()],
+                    owner: Some("set".into()),
+                    default_spread: system.map(|(key, skew)| (key.to_owned(), skew)).to_vec(),
+                    mates: Mates { of_owner: true, ..Mates::default() },
+                    ..Context::default()
+                };
+                let need = engine.share(compile(&Default::default(), context).expect("it is lawful"));
+                let pod = PendingPod { id: format!("default/p{number}"), need, queued: 0 };
+                engine.place(&pod).expect("there is room").node
+            });
+            assert_eq!(went, expected.map(|number| format!("n{number}")), "{strategy:?} {zones:?}");
+        }
     }
 }

@@ -25,6 +25,7 @@ mod pods;
 mod preempting;
 mod reconcile;
 mod recovered;
+mod spreading;
 mod status;
 mod taints;
 mod unschedulable;
@@ -39,6 +40,7 @@ pub use effects::OpId;
 pub use event::{AgentSeen, ApiFailure, ApiReply, CallOutcome, Event, PodListing, Request};
 pub use executors::ExecutorLine;
 pub use reconcile::{Tallies, Tally};
+pub use spreading::DefaultSpread;
 pub use view::{OfferLine, PodLine, QueueLine, TaskLine, Waiting};
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -74,6 +76,8 @@ pub struct Core {
     reconciler: Reconciler,
     effects: Effects,
     evictions: evictions::Evictions,
+    /// The selectors of services by namespace and name.
+    services: BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>,
     prototypes: executors::Prototypes,
     /// The agents that inverse offers are about.
     inverse: BTreeMap<String, String>,
@@ -112,6 +116,7 @@ impl Core {
             declines: asked::Declines::default(),
             effects: Effects::default(),
             evictions: evictions::Evictions::default(),
+            services: BTreeMap::new(),
             inverse: BTreeMap::new(),
             next_upkeep: None,
             recovered: recovered::Strangers::default(),
@@ -146,6 +151,7 @@ impl Core {
             Event::NodeApplied(node) => self.on_node(now, node, &mut out),
             Event::NodeDeleted(name) => self.on_node_deleted(&name, &mut out),
             Event::Namespace { name, labels } => self.on_namespace(now, &name, labels),
+            Event::Service { id, selector } => self.on_service(now, &id, selector, &mut out),
             Event::BudgetApplied(budget) => self.feed.budget(&budget, true),
             Event::BudgetDeleted(budget) => self.feed.budget(&budget, false),
             Event::Api { op, reply } => self.on_reply(now, op, reply, &mut out),

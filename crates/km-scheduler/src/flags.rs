@@ -121,6 +121,11 @@ pub struct Flags {
     /// `kubernetes` (the scores of the stock scheduler).
     #[arg(long, default_value = "pack", value_parser = km_placement::Strategy::NAMES)]
     pub placement: String,
+    /// Soft spread of pods that say nothing about it, among those of their services and replica set: `system` (host names with
+    /// skew 3, zones with skew 5), `none`, a list such as `topology.kubernetes.io/zone:5`, or `auto`: `system` where the
+    /// placement is `spread` or `kubernetes`.
+    #[arg(long, default_value = "auto")]
+    pub default_topology_spread: String,
     /// Whether endpoints are host ports. Then every container port gets one.
     #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
     pub host_port_endpoints: bool,

@@ -171,6 +171,7 @@ fn kind(event: &Event) -> &'static str {
         Event::NodeApplied(_) => "node applied",
         Event::NodeDeleted(_) => "node deleted",
         Event::Namespace { .. } => "namespace",
+        Event::Service { .. } => "service",
         Event::BudgetApplied(_) => "budget applied",
         Event::BudgetDeleted(_) => "budget deleted",
         Event::Api { .. } => "api reply",

@@ -7,7 +7,7 @@ use km_kube::{
 };
 use thiserror::Error;
 
-use super::{Need, NodeTerm, PortNeed, Term, Toleration, terms::Holder};
+use super::{Mates, Need, NodeTerm, PortNeed, Spread, Term, Toleration, terms::Holder};
 use crate::{
     Amounts,
     constraint::{self, ConstraintError},
@@ -28,6 +28,9 @@ pub struct Context {
     pub tolerated: Vec<String>,
     /// How many host ports it needs besides the named ones.
     pub any_ports: usize,
+    /// Soft spread constraints (label and skew) of pods that have none, and whom they are spread among.
+    pub default_spread: Vec<(String, i64)>,
+    pub mates: Mates,
     /// Whose instance it is.
     pub owner: Option<String>,
     /// The pod has its node: that it names it tells it apart from no pod that waits.
@@ -60,6 +63,14 @@ pub fn compile(pod: &Pod, context: Context) -> Result<Need, NeedError> {
         None => Vec::new(),
         Some(text) => constraint::parse(text)?,
     };
+    let spread: Vec<Spread> = match spec.topology_spread_constraints.as_deref().unwrap_or_default() {
+        [] if context.mates == Mates::default() => Vec::new(),
+        [] => {
+            let defaults = context.default_spread.iter();
+            defaults.map(|one| holder.default_spread(one, &context.mates, context.owner.as_ref())).collect()
+        }
+        own => own.iter().map(|one| holder.spread(one)).collect(),
+    };
     let affinity = spec.affinity.clone().unwrap_or_default();
     let (near, apart, liked) = pod_terms(&holder, &affinity);
     let node = affinity.node_affinity.unwrap_or_default();
@@ -80,7 +91,7 @@ pub fn compile(pod: &Pod, context: Context) -> Result<Need, NeedError> {
         node_terms: required.map(|required| required.node_selector_terms.iter().map(NodeTerm::new).collect()),
         preferred_nodes: preferred.iter().map(|one| (one.weight, NodeTerm::new(&one.preference))).collect(),
         tolerations: tolerations(spec, &context.tolerated),
-        spread: spec.topology_spread_constraints.iter().flatten().map(|one| holder.spread(one)).collect(),
+        spread,
         near,
         apart,
         liked,

@@ -8,6 +8,8 @@ use k8s_openapi::{
 };
 use km_kube::selector::LabelSelector;
 
+use super::Need;
+
 /// Labels of namespaces by name.
 pub(crate) type NamespaceLabels = BTreeMap<String, BTreeMap<String, String>>;
 
@@ -25,16 +27,20 @@ pub(crate) struct PodSelector {
     namespaces: BTreeSet<String>,
     /// Namespaces by their labels, besides the named ones.
     namespace_labels: Option<LabelSelector>,
+    /// Only those of one owner.
+    owner: Option<String>,
 }
 
 impl PodSelector {
-    pub fn matches(&self, namespace: &str, labels: &BTreeMap<String, String>, known: &NamespaceLabels) -> bool {
+    /// Whether it is about pods with that need.
+    pub fn matches(&self, need: &Need, known: &NamespaceLabels) -> bool {
+        let Need { namespace, labels, .. } = need;
         let by_labels = |selector: &LabelSelector| match known.get(namespace) {
             Some(labels) => selector.matches(labels),
             None => selector.matches(&BTreeMap::new()),
         };
         let there = self.namespaces.contains(namespace) || self.namespace_labels.as_ref().is_some_and(by_labels);
-        there && self.labels.matches(labels)
+        there && self.labels.matches(labels) && (self.owner.is_none() || self.owner == need.owner)
     }
 }
 
@@ -67,6 +73,17 @@ pub(crate) struct Spread {
     pub pods: PodSelector,
     /// 1 when the pod itself is one of those.
     pub own: i64,
+    /// A node without the label is as good as an empty domain.
+    pub lenient: bool,
+}
+
+/// The pods that a pod is to be spread among when it says nothing about that itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mates {
+    /// What services select: their pods carry all of these labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whether they have the same owner.
+    pub of_owner: bool,
 }
 
 /// Who the rules belong to.
@@ -90,7 +107,7 @@ impl Holder<'_> {
             namespaces.insert(self.namespace.to_owned());
         }
         let namespace_labels = from.namespace_selector.as_ref().map(|selector| selector_with(selector, [].into_iter()));
-        Term { pods: PodSelector { labels, namespaces, namespace_labels }, key: from.topology_key.clone() }
+        Term { pods: PodSelector { labels, namespaces, namespace_labels, owner: None }, key: from.topology_key.clone() }
     }
 
     /// Kubernetes counts no pod for an empty selector, although the pod itself matches it.
@@ -109,8 +126,30 @@ impl Holder<'_> {
             min_domains: from.min_domains.and_then(|least| usize::try_from(least).ok()).unwrap_or(1),
             honors_affinity: from.node_affinity_policy.as_deref() != Some("Ignore"),
             honors_taints: from.node_taints_policy.as_deref() == Some("Honor"),
-            pods: PodSelector { labels, namespaces, namespace_labels: None },
+            pods: PodSelector { labels, namespaces, namespace_labels: None, owner: None },
             own: i64::from(own),
+            lenient: false,
+        }
+    }
+
+    /// The soft constraint that pods have which say nothing themselves.
+    pub fn default_spread(&self, (key, max_skew): &(String, i64), mates: &Mates, owner: Option<&String>) -> Spread {
+        let pods = PodSelector {
+            labels: LabelSelector::from_map(&mates.labels),
+            namespaces: BTreeSet::from([self.namespace.to_owned()]),
+            namespace_labels: None,
+            owner: owner.filter(|_| mates.of_owner).cloned(),
+        };
+        Spread {
+            key: key.clone(),
+            hard: false,
+            max_skew: *max_skew,
+            min_domains: 1,
+            honors_affinity: true,
+            honors_taints: false,
+            pods,
+            own: 1,
+            lenient: true,
         }
     }
 

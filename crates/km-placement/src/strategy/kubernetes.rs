@@ -83,23 +83,24 @@ fn node_affinity(need: &Need, nodes: &[Candidate<'_>]) -> Vec<i64> {
 /// Few pods in the node's domains are good; the more domains a constraint has, the more it weighs.
 fn spread(contest: &Contest<'_>) -> Vec<i64> {
     let soft = contest.wishes.iter().filter_map(|(kind, label, near)| match kind {
-        WishKind::Spread { max_skew } => Some((*max_skew, label, near)),
+        WishKind::Spread { max_skew, lenient } => Some((*max_skew, *lenient, label, near)),
         WishKind::Weight(_) => None,
     });
     let soft: Vec<_> = soft.collect();
     if soft.is_empty() {
         return vec![0; contest.candidates.len()];
     }
-    let in_all = |at: usize| soft.iter().all(|(_, _, near)| near[at].is_some());
+    let in_all = |at: usize| soft.iter().all(|(_, lenient, _, near)| *lenient || near[at].is_some());
     let counted: Vec<usize> = (0..contest.candidates.len()).filter(|at| in_all(*at)).collect();
     let mut sums = vec![0.0; contest.candidates.len()];
-    for (max_skew, label, near) in &soft {
+    for (max_skew, _, label, near) in &soft {
         let domains: BTreeSet<u32> = counted.iter().filter_map(|at| near[*at]).map(|(domain, _)| domain).collect();
         let size = if label.as_str() == HOSTNAME { counted.len() } else { domains.len() };
         let weight = (size as f64 + 2.0).ln();
         for at in &counted {
-            let count = near[*at].map_or(0, |(_, count)| count);
-            sums[*at] += f64::from(count) * weight + (*max_skew - 1) as f64;
+            if let Some((_, count)) = near[*at] {
+                sums[*at] += f64::from(count) * weight + (*max_skew - 1) as f64;
+            }
         }
     }
     let raw: Vec<i64> = sums.into_iter().map(|sum: f64| sum.round() as i64).collect();

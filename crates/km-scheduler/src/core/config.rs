@@ -7,6 +7,8 @@ use km_mesos_proto::v1;
 use km_placement::Policy;
 use km_podtask::{PortStrategy, ResourceNames, limits::Accounting};
 
+use super::DefaultSpread;
+
 /// Settings of the core. Durations of zero mean at once.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -31,6 +33,8 @@ pub struct Config {
     /// Whether tasks carry discovery info.
     pub discovery: bool,
     pub policy: Policy,
+    /// How pods are spread that say nothing about it.
+    pub default_spread: DefaultSpread,
     /// How long an offer is kept while pods wait that don't fit it.
     pub offer_ttl: Duration,
     pub offer_linger: Duration,
@@ -85,6 +89,7 @@ impl Default for Config {
             port_strategy: PortStrategy::Wildcard,
             discovery: false,
             policy: Policy::default(),
+            default_spread: DefaultSpread::Auto,
             offer_ttl: Duration::from_secs(5),
             offer_linger: Duration::from_secs(120),
             idle_hold: Duration::from_secs(1),

@@ -8,6 +8,8 @@ use k8s_openapi::api::{
 };
 use km_mesos_proto::v1;
 
+use km_podtask::PodKey;
+
 use super::effects::OpId;
 
 /// Input of the core. Mesos events may be lost with the connection and repeated after it; pod and node events may be
@@ -44,6 +46,11 @@ pub enum Event {
     Namespace {
         name: String,
         labels: BTreeMap<String, String>,
+    },
+    /// A service with its selector; without one also a service that is gone.
+    Service {
+        id: PodKey,
+        selector: BTreeMap<String, String>,
     },
     BudgetApplied(Arc<PodDisruptionBudget>),
     BudgetDeleted(Arc<PodDisruptionBudget>),

@@ -70,7 +70,18 @@ impl Core {
         let pools = roles::named(&roles);
         // As the admission plugin ExtendedResourceToleration of Kubernetes has it.
         let tolerated = extended;
-        let context = Context { amounts, roles, pools, any_ports, tolerated, owner: owner(pod), placed: false };
+        let (default_spread, mates) = self.spread_of(pod);
+        let context = Context {
+            amounts,
+            roles,
+            pools,
+            any_ports,
+            tolerated,
+            default_spread,
+            mates,
+            owner: owner(pod),
+            placed: false,
+        };
         (settled, want, context)
     }
 }

@@ -9,7 +9,7 @@ use km_podtask::{NamesError, PortStrategy, ResourceNames, limits::Accounting, ro
 use thiserror::Error;
 
 use super::{Flags, Tuning};
-use crate::core::Config;
+use crate::core::{Config, DefaultSpread};
 
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
@@ -62,6 +62,9 @@ impl Flags {
         self.offer_filters()?;
         if let Err(error) = self.resource_names() {
             return bad("mesos-resource-names", error.to_string());
+        }
+        if let Err(error) = DefaultSpread::parse(&self.default_topology_spread) {
+            return bad("default-topology-spread", error.to_string());
         }
         if self.mesos_framework_roles.iter().any(|role| role.trim().is_empty()) {
             return bad("mesos-framework-roles", "must not hold an empty role".to_owned());
@@ -117,6 +120,7 @@ impl Flags {
             executor_memory_bytes: (self.mesos_executor_mem * MEGABYTE) as i64 + extra.memory_bytes,
             accounting,
             default_limits,
+            default_spread: DefaultSpread::parse(&self.default_topology_spread).unwrap_or(DefaultSpread::Auto),
             port_strategy: if self.host_port_endpoints { PortStrategy::Wildcard } else { PortStrategy::Fixed },
             discovery: self.mesos_generate_task_discovery,
             policy: Policy { strategy, ..Policy::default() },
@@ -206,7 +210,7 @@ mod tests {
     fn wrong_flags_are_named() {
         let good = Flags { kubeconfig: Some("/k".into()), ..Flags::default() };
         assert_eq!(good.check(), Ok(()));
-        let table: [(&str, Flags); 10] = [
+        let table: [(&str, Flags); 11] = [
             ("kubeconfig", Flags::default()),
             ("api-servers", Flags { api_servers: vec!["10.0.0.1:6443".into()], ..good.clone() }),
             ("kubelet-api-servers", Flags { kubelet_api_servers: vec!["x".into()], ..good.clone() }),
@@ -214,6 +218,7 @@ mod tests {
             ("framework-name", Flags { framework_name: " ".into(), ..good.clone() }),
             ("mesos-default-pod-roles", Flags { mesos_default_pod_roles: vec!["x".into()], ..good.clone() }),
             ("mesos-resource-names", Flags { mesos_resource_names: vec!["mem=a.b/c".into()], ..good.clone() }),
+            ("default-topology-spread", Flags { default_topology_spread: "zone".into(), ..good.clone() }),
             ("mesos-executor-mem", Flags { mesos_executor_mem: -1.0, ..good.clone() }),
             ("advertised-address", Flags { advertised_address: "host".into(), ..good.clone() }),
             ("agent-km-path", Flags { agent_km_path: Some("km".into()), ..good.clone() }),

@@ -14,9 +14,10 @@ use std::{
 
 use futures::StreamExt;
 use k8s_openapi::api::{
-    core::v1::{Namespace, Node, Pod},
+    core::v1::{Namespace, Node, Pod, Service},
     policy::v1::PodDisruptionBudget,
 };
+use km_podtask::PodKey;
 use kube::{
     Api, Client, Resource, ResourceExt,
     runtime::{WatchStreamExt, watcher},
@@ -66,6 +67,17 @@ impl Watched for Namespace {
     }
     fn deleted(self: Arc<Self>) -> Event {
         Event::Namespace { name: self.name_any(), labels: BTreeMap::new() }
+    }
+}
+
+impl Watched for Service {
+    const NEEDED: bool = false;
+    fn applied(self: Arc<Self>) -> Event {
+        let selector = self.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default();
+        Event::Service { id: PodKey::of(&self.metadata), selector }
+    }
+    fn deleted(self: Arc<Self>) -> Event {
+        Event::Service { id: PodKey::of(&self.metadata), selector: BTreeMap::new() }
     }
 }
 
@@ -123,9 +135,11 @@ pub async fn run(
     let nodes = follow::<Node>(client.clone(), audience.clone(), listed);
     let pods = follow::<Pod>(client.clone(), audience.clone(), listed);
     let namespaces = follow::<Namespace>(client.clone(), audience.clone(), || {});
+    let services = follow::<Service>(client.clone(), audience.clone(), || {});
     let budgets = follow::<PodDisruptionBudget>(client, audience, || {});
     tokio::select! {
         () = namespaces => {}
+        () = services => {}
         () = budgets => {}
         () = nodes => {}
         () = pods => {}

@@ -1,6 +1,7 @@
 //! Placement rules as they show from outside of the core: gates, preemption, rules about other pods, constraints.
 
 mod extended;
+mod spreading;
 #[path = "../world/mod.rs"]
 mod world;
 
