@@ -44,6 +44,11 @@ pub enum Event {
     SandboxFailed {
         message: String,
     },
+    /// The same when trying again is of no use: the pod fails with that reason.
+    SandboxRefused {
+        reason: &'static str,
+        message: String,
+    },
     /// Answers to [`Action::RemoveSandbox`].
     SandboxRemoved,
     SandboxRemoveFailed {

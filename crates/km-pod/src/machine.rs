@@ -170,6 +170,10 @@ impl PodMachine {
                 self.sandbox = Part::Failed { until: now.mono + self.sandbox_backoff.grow(now.mono) };
                 pod_event(out, Level::Warning, "FailedCreatePodSandBox", message);
             }
+            Event::SandboxRefused { reason, message } if self.sandbox == Part::Making => {
+                self.sandbox = Part::Failed { until: now.mono };
+                self.give_up(now, reason, message, out);
+            }
             Event::SandboxRemoved if self.sandbox == Part::Removing => self.sandbox_gone(),
             Event::SandboxRemoveFailed { message } if self.sandbox == Part::Removing => {
                 self.sandbox = Part::Failed { until: now.mono + self.sandbox_backoff.grow(now.mono) };

@@ -42,6 +42,15 @@ impl PodMachine {
         }
     }
 
+    /// The pod can't run here: it fails before anything of it was started.
+    pub(crate) fn give_up(&mut self, now: Moment, reason: &'static str, message: String, out: &mut Vec<Action>) {
+        pod_event(out, Level::Warning, reason, message.clone());
+        if self.stop.is_none() {
+            self.verdict = Some((reason.to_owned(), message));
+            self.begin_stop(now, None, now.mono);
+        }
+    }
+
     /// `activeDeadlineSeconds` counts from the pod's start, whatever it does.
     pub(crate) fn check_deadline(&mut self, now: Moment, out: &mut Vec<Action>) {
         if self.stop.is_some() || self.deadline.is_none_or(|deadline| deadline > now.mono) {

@@ -26,7 +26,7 @@ pub use discovery::discovery_info;
 pub use fixed::{memory_counted, memory_from_mesos, memory_to_mesos, thousandths};
 pub use identity::{TaskName, task_name};
 pub use ports::{OfferedPorts, PortEntry, PortError, PortStrategy, map_ports, offered_ports, strategy_of};
-pub use procurement::{Procured, ProcurementError, Want, new_ranges, procure, take};
+pub use procurement::{Procured, ProcurementError, Want, new_ranges, procure, take, without_port};
 pub use recovery::{Recovered, RecoveryError, recover};
 pub use registry::{FINISHED_HISTORY, Registry, RegistryError, Transition};
 pub use resource_names::{NamesError, ResourceNames};

@@ -179,7 +179,7 @@ fn take_ports(offered: &mut Vec<v1::Resource>, entries: &[PortEntry]) -> Vec<v1:
             continue;
         }
         for port in &mine {
-            ranges.range = ranges.range.iter().flat_map(|range| without(*range, *port)).collect();
+            ranges.range = ranges.range.iter().flat_map(|range| without_port(*range, *port)).collect();
         }
         taken.push(v1::Resource { ranges: Some(new_ranges(&mine)), ..resource.clone() });
     }
@@ -194,7 +194,7 @@ pub fn new_ranges(ports: &[u64]) -> v1::value::Ranges {
 }
 
 /// A range without one port.
-fn without(range: v1::value::Range, port: u64) -> Vec<v1::value::Range> {
+pub fn without_port(range: v1::value::Range, port: u64) -> Vec<v1::value::Range> {
     if !(range.begin..=range.end).contains(&port) {
         return vec![range];
     }

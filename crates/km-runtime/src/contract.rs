@@ -163,6 +163,9 @@ pub enum RuntimeError {
     InvalidReference { reference: String, message: String },
     #[error("no such {kind} {id:?}")]
     NotFound { kind: &'static str, id: String },
+    /// Somebody else on the machine listens on a host port of the pod.
+    #[error("host port {port}/{protocol} is taken")]
+    HostPortTaken { port: u16, protocol: &'static str },
     /// The machine lacks something: the text says what, and what would help.
     #[error("{0}")]
     Unsupported(String),

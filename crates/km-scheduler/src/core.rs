@@ -28,6 +28,7 @@ mod recovered;
 mod spreading;
 mod status;
 mod taints;
+mod taken_ports;
 mod unschedulable;
 mod upkeep;
 mod view;
@@ -78,6 +79,7 @@ pub struct Core {
     evictions: evictions::Evictions,
     /// The selectors of services by namespace and name.
     services: BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>,
+    taken_ports: taken_ports::TakenPorts,
     prototypes: executors::Prototypes,
     /// The agents that inverse offers are about.
     inverse: BTreeMap<String, String>,
@@ -117,6 +119,7 @@ impl Core {
             effects: Effects::default(),
             evictions: evictions::Evictions::default(),
             services: BTreeMap::new(),
+            taken_ports: taken_ports::TakenPorts::default(),
             inverse: BTreeMap::new(),
             next_upkeep: None,
             recovered: recovered::Strangers::default(),
@@ -176,6 +179,7 @@ impl Core {
             subscribed.then(|| self.reconciler.next_wakeup()).flatten(),
             subscribed.then(|| self.kills.values().map(|kill| kill.next).min()).flatten(),
             self.recovered.next_wakeup(),
+            self.taken_ports.next_wakeup(),
             self.settled.filter(|settled| *settled > now),
         ];
         timers.into_iter().flatten().min()
@@ -186,6 +190,7 @@ impl Core {
         self.offers(now, km_offers::Event::Tick, out);
         self.effects.retry_due(now, out);
         self.expire_agents(now, out);
+        self.retry_ports(now);
         self.upkeep_due(now, out);
         self.evict_due(now, out);
         if self.subscribed.is_some() {

@@ -10,6 +10,7 @@ use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use km_pod::{Action, Allotment, Event, Outcome, PodMachine, StartFailure, container_id, downward::NodeFacts};
+use km_podtask::messages;
 use km_runtime::{Runtime, RuntimeError};
 use tokio::sync::{mpsc, watch};
 
@@ -248,6 +249,10 @@ impl Actor {
                 self.answer(async move {
                     match within(SLOW, runtime.run_sandbox(&spec)).await {
                         Ok(sandbox) => Event::SandboxReady { ip: sandbox.ip.or(host_ip) },
+                        Err(RuntimeError::HostPortTaken { port, protocol }) => Event::SandboxRefused {
+                            reason: messages::HOST_PORT_TAKEN,
+                            message: messages::host_port_taken(port, protocol),
+                        },
                         Err(error) => Event::SandboxFailed { message: error.to_string() },
                     }
                 });

@@ -43,6 +43,18 @@ async fn a_failure_is_told() {
     assert_eq!(status.phase.as_deref(), Some("Failed"));
 }
 
+/// The scheduler reads the port out of the message, and gives the next pod another one.
+#[tokio::test]
+async fn a_pod_whose_host_port_another_process_has_fails_at_once() {
+    let world = World::new().await;
+    world.runtime.take_port(31_000);
+    world.launch("p", one("Always"));
+    world.journal.wait("t-p TASK_FAILED HostPortTaken: host port 31000/TCP is taken").await;
+    let status = world.api.pod("p").unwrap().status.unwrap();
+    assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Failed"), Some("HostPortTaken")));
+    assert_eq!(world.journal.place("start uid-p-c-0"), None);
+}
+
 #[tokio::test]
 async fn the_last_status_is_durable_before_mesos_hears_of_it() {
     let world = World::new().await;

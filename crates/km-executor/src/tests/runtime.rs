@@ -8,8 +8,8 @@ use std::{
 
 use async_trait::async_trait;
 use km_runtime::{
-    ContainerEvent, ContainerResources, ContainerSpec, ContainerState, ContainerStatus, ImageInfo, RegistryAuth,
-    Result, Runtime, RuntimeError, Sandbox, SandboxSpec,
+    ContainerEvent, ContainerResources, ContainerSpec, ContainerState, ContainerStatus, ImageInfo, PortMapping,
+    RegistryAuth, Result, Runtime, RuntimeError, Sandbox, SandboxSpec,
 };
 use tokio::sync::broadcast;
 
@@ -28,11 +28,18 @@ struct State {
     sandboxes: BTreeMap<String, Sandbox>,
     containers: BTreeMap<String, ContainerStatus>,
     specs: BTreeMap<String, ContainerSpec>,
+    /// Host ports that another process has.
+    taken: Vec<u16>,
 }
 
 impl FakeRuntime {
     pub fn new(journal: Journal, logs: PathBuf) -> Self {
         Self { journal, state: Arc::default(), events: broadcast::channel(64).0, logs }
+    }
+
+    /// Another process listens on a host port.
+    pub fn take_port(&self, port: u16) {
+        self.state.lock().unwrap().taken.push(port);
     }
 
     /// A container's process ends.
@@ -75,6 +82,10 @@ fn missing(id: &str) -> RuntimeError {
 #[async_trait]
 impl Runtime for FakeRuntime {
     async fn run_sandbox(&self, spec: &SandboxSpec) -> Result<Sandbox> {
+        let taken = |port: &PortMapping| self.state.lock().unwrap().taken.contains(&port.host_port);
+        if let Some(port) = spec.ports.iter().find(|port| taken(port)) {
+            return Err(RuntimeError::HostPortTaken { port: port.host_port, protocol: "TCP" });
+        }
         let sandbox = Sandbox { spec: spec.clone(), ip: Some("10.1.0.2".parse().unwrap()) };
         self.journal.note(format!("sandbox {}", spec.id));
         self.state.lock().unwrap().sandboxes.insert(spec.id.clone(), sandbox.clone());

@@ -73,6 +73,20 @@ fn crashes_back_off_from_ten_seconds_to_five_minutes() {
 }
 
 #[test]
+fn a_pod_that_can_never_run_here_fails_before_it_starts_anything() {
+    let mut world = World::new(json!({"containers": [{"name": "c", "image": "x:1"}]}));
+    world.send(Event::Start);
+    while !world.open.contains(&Action::RunSandbox) {
+        world.answer(0, true);
+    }
+    world.send(Event::SandboxRefused { reason: "HostPortTaken", message: "port 80 is taken".into() });
+    world.settle();
+    assert_eq!((world.phase(), world.status.reason.as_deref()), ("Failed", Some("HostPortTaken")));
+    let message = "HostPortTaken: port 80 is taken".to_owned();
+    assert_eq!(world.done, Some(Outcome::Failed { message }));
+}
+
+#[test]
 fn init_containers_run_in_order_and_their_failure_ends_the_pod() {
     let spec = json!({"restartPolicy": "Never", "initContainers": [{"name": "a", "image": "x:1"},
         {"name": "b", "image": "x:1"}], "containers": [{"name": "c", "image": "x:1"}]});

@@ -3,12 +3,13 @@
 //! them where there is no packet filter.
 
 use std::{
+    io::ErrorKind,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
 };
 
 use crate::{
-    PortMapping, Result, RuntimeError,
+    PortMapping, Protocol, Result, RuntimeError,
     relay::{self, Relay},
 };
 
@@ -24,9 +25,29 @@ impl Forwarder {
     pub async fn start(port: &PortMapping, pod: Ipv4Addr) -> Result<Self> {
         let listen = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port.host_port));
         let target = SocketAddr::from((pod, port.container_port));
-        let relay = relay::start(listen, port.protocol, Arc::new(move |_| Some(target))).await.map_err(|error| {
-            RuntimeError::Other(format!("host port {}/{:?} cannot be taken: {error}", port.host_port, port.protocol))
+        let protocol = match port.protocol {
+            Protocol::Tcp => "TCP",
+            Protocol::Udp => "UDP",
+        };
+        let relay = relay::start(listen, port.protocol, Arc::new(move |_| Some(target))).await;
+        let relay = relay.map_err(|error| match error.kind() {
+            ErrorKind::AddrInUse => RuntimeError::HostPortTaken { port: port.host_port, protocol },
+            _ => RuntimeError::Other(format!("host port {}/{protocol} cannot be taken: {error}", port.host_port)),
         })?;
         Ok(Self { _relay: relay })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_that_another_process_has_is_named() {
+        let other = tokio::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.expect("there are free ports");
+        let host_port = other.local_addr().expect("it is bound").port();
+        let port = PortMapping { container_port: 80, host_port, protocol: Protocol::Tcp };
+        let error = Forwarder::start(&port, Ipv4Addr::LOCALHOST).await.expect_err("it is taken");
+        assert!(matches!(error, RuntimeError::HostPortTaken { port, protocol: "TCP" } if port == host_port), "{error}");
     }
 }

@@ -50,6 +50,8 @@ pub struct Config {
     pub offer_wait: Duration,
     /// First and longest pause before an unschedulable pod asks for offers again.
     pub backoff: (Duration, Duration),
+    /// How long a host port of an agent is not used when somebody else on the machine has it.
+    pub taken_port_pause: Duration,
     /// How long the Node of a lost agent stays.
     pub node_grace: Duration,
     /// How long after a subscription an agent that the master doesn't know may still come back.
@@ -98,6 +100,7 @@ impl Default for Config {
             batch: Duration::from_millis(10),
             offer_wait: Duration::from_millis(1500),
             backoff: (Duration::from_secs(1), Duration::from_secs(60)),
+            taken_port_pause: Duration::from_secs(300),
             node_grace: Duration::from_secs(60),
             unknown_grace: Duration::from_secs(600),
             reconcile_interval: Duration::from_secs(300),

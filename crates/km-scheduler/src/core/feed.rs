@@ -237,7 +237,7 @@ impl Core {
         for held in self.pool.of_agent(&agent.id).filter(|held| !held.acquired) {
             let pool = by_role.entry(offer_role(&held.offer)).or_default();
             pool.offers.push(held.offer.id.clone());
-            pool.resources.extend(held.offer.resources.iter().cloned());
+            pool.resources.extend(self.taken_ports.without(&agent.id, held.offer.resources.clone()));
         }
         by_role
     }

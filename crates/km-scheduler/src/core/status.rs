@@ -84,6 +84,9 @@ impl Core {
             self.queue.forgive(&task.pod);
             self.announce_binding(id, out);
         }
+        if state == TaskState::TaskFailed {
+            self.note_taken_port(now, &task, status.message.as_deref().unwrap_or_default());
+        }
         let ending = match state {
             TaskState::TaskFinished => Some(Ending::Own("Succeeded")),
             TaskState::TaskFailed if is_own_failure(status, &task) => Some(Ending::Own("Failed")),

@@ -2,6 +2,7 @@
 
 mod extended;
 mod spreading;
+mod taken_ports;
 #[path = "../world/mod.rs"]
 mod world;
 

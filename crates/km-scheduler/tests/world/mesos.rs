@@ -64,6 +64,10 @@ pub struct Mesos {
     pub planned: BTreeMap<String, v1::Unavailability>,
     /// What the master says about tasks that it doesn't know, instead of what it would say.
     pub answers: BTreeMap<String, TaskState>,
+    /// Host ports that somebody else on the machine has, with the agent.
+    pub foreign_ports: Vec<(String, u64)>,
+    /// Executors die before they write how such a pod ended.
+    pub dies_silently: bool,
     /// Agents that are gone for good.
     gone: Vec<String>,
     next: u32,
@@ -304,6 +308,9 @@ impl Mesos {
                 if api.bind(&pod, &hostname).is_ok() {
                     let source = Source::Executor;
                     self.update(&agent_id, &task_id, TaskState::TaskStarting, source, "create-binding-success");
+                    if self.fails_for_a_port(api, &agent_id, &task_id) {
+                        continue;
+                    }
                     self.update(&agent_id, &task_id, TaskState::TaskRunning, source, "");
                     let uid = pod.metadata.uid.unwrap_or_default();
                     api.set_phase(&key, &uid, "Running").expect("it was bound just now");
@@ -319,27 +326,6 @@ impl Mesos {
                 self.update(&agent_id, &task_id, TaskState::TaskKilled, Source::Executor, "");
             }
         }
-    }
-
-    /// A pod ends by itself.
-    pub fn finish(&mut self, api: &mut Api, number: usize, state: TaskState, phase: &str) {
-        let running: Vec<(String, String)> = self
-            .agents
-            .iter()
-            .filter(|(_, agent)| agent.connected)
-            .flat_map(|(id, agent)| agent.tasks.iter().map(move |(task, fake)| (id, task, fake)))
-            .filter(|(_, _, fake)| fake.state == TaskState::TaskRunning)
-            .map(|(id, task, _)| (id.clone(), task.clone()))
-            .collect();
-        if running.is_empty() || api.down {
-            return;
-        }
-        let (agent, task) = running[number % running.len()].clone();
-        let pod = self.agents[&agent].tasks[&task].pod().clone();
-        let uid = pod.metadata.uid.clone().unwrap_or_default();
-        // A pod that was deleted by force has no phase.
-        let _gone = api.set_phase(&PodKey::of(&pod.metadata), &uid, phase);
-        self.update(&agent, &task, state, Source::Executor, "");
     }
 
     pub fn kill(&mut self, api: &mut Api, task_id: &str, agent_id: Option<&str>) {

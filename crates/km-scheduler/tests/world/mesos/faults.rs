@@ -1,14 +1,53 @@
 //! What goes wrong with agents and executors.
 
+use km_fakeapi::Api;
 use km_mesos_proto::v1::{
     TaskState,
     task_status::{Reason, Source},
 };
+use km_podtask::{PodKey, messages};
 use km_scheduler::core::Event;
 
-use super::{FakeTask, Mesos};
+use super::{FakeTask, Mesos, resources::ports};
 
 impl Mesos {
+    /// A pod ends by itself.
+    pub fn finish(&mut self, api: &mut Api, number: usize, state: TaskState, phase: &str) {
+        let running: Vec<(String, String)> = self
+            .agents
+            .iter()
+            .filter(|(_, agent)| agent.connected)
+            .flat_map(|(id, agent)| agent.tasks.iter().map(move |(task, fake)| (id, task, fake)))
+            .filter(|(_, _, fake)| fake.state == TaskState::TaskRunning)
+            .map(|(id, task, _)| (id.clone(), task.clone()))
+            .collect();
+        if running.is_empty() || api.down {
+            return;
+        }
+        let (agent, task) = running[number % running.len()].clone();
+        let pod = self.agents[&agent].tasks[&task].pod().clone();
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        // A pod that was deleted by force has no phase.
+        let _gone = api.set_phase(&PodKey::of(&pod.metadata), &uid, phase);
+        self.update(&agent, &task, state, Source::Executor, "");
+    }
+
+    /// Ends a task one of whose ports somebody else has.
+    pub fn fails_for_a_port(&mut self, api: &mut Api, agent_id: &str, task_id: &str) -> bool {
+        let task = &self.agents[agent_id].tasks[task_id];
+        let used = ports(&task.info.resources);
+        let taken = self.foreign_ports.iter().find(|(agent, port)| agent == agent_id && used.contains(port));
+        let Some(port) = taken.and_then(|(_, port)| u16::try_from(*port).ok()) else { return false };
+        let key = PodKey::of(&task.pod().metadata);
+        let uid = task.pod().metadata.uid.clone().unwrap_or_default();
+        if !self.dies_silently {
+            api.set_phase(&key, &uid, "Failed").expect("it was bound just now");
+        }
+        let message = format!("{}: {}", messages::HOST_PORT_TAKEN, messages::host_port_taken(port, "TCP"));
+        self.update(agent_id, task_id, TaskState::TaskFailed, Source::Executor, &message);
+        true
+    }
+
     pub fn partition(&mut self, agent_id: &str) {
         let Some(agent) = self.agents.get_mut(agent_id).filter(|agent| agent.connected) else { return };
         agent.connected = false;
