@@ -102,7 +102,8 @@ impl Agent {
             subscribed: Some(event::Subscribed {
                 executor_info: executor.info.clone(),
                 framework_info: framework.info.clone(),
-                agent_info: self.info.clone(),
+                // As the agent was started: reservations that came later are not in it.
+                agent_info: v1::AgentInfo { resources: self.config.info.resources.clone(), ..self.info.clone() },
                 container_id: Some(v1::ContainerId { value: executor.container.clone(), parent: None }),
             }),
             ..Default::default()

@@ -91,8 +91,6 @@ fn with_executor(
         executor::compatible(info, existing)?;
     }
     let (of_task, of_executor) = (resource::read(&task.resources), resource::read(&info.resources));
-    let both = of_task.clone() + &of_executor;
-    resource::allocation_role(&both).map_err(|reason| format!("Task and its executor: {reason}"))?;
     ensure(!overlaps(&[of_task, of_executor]), || {
         "There are overlapping resources in the task and its executor".to_owned()
     })

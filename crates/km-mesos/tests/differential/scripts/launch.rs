@@ -18,6 +18,7 @@ pub const LAUNCH: &[Script] = scripts![
     a_launch_has_no_id_of_its_own,
     a_group_reaches_its_executor_whole,
     offers_of_two_roles_are_refused,
+    an_executor_runs_tasks_of_several_roles,
     two_executors_share_an_agent,
 ];
 
@@ -238,6 +239,39 @@ async fn offers_of_two_roles_are_refused(p: &mut Player) -> Result<()> {
     let event = framework.stream.news().await?;
     // Which of the roles is named first has no certain order.
     p.note_fields("refused", &event["update"]["status"], &["state", "reason", "source"]);
+    unreserve(p, &agent, &part).await
+}
+
+// M139
+async fn an_executor_runs_tasks_of_several_roles(p: &mut Player) -> Result<()> {
+    let agent = the_agent(p).await?;
+    let part = reserved("b", &[scalar("cpus", 1.0), scalar("mem", 512.0)]);
+    reserve(p, &agent, &part).await?;
+    let mut framework = p.framework(info(&["a", "b"])).await?;
+    let mut offers = p.offers_quietly(&mut framework, 2).await?;
+    offers.sort_by_key(|offer| offer["allocation_info"]["role"].to_string());
+    let of_role = |mut value: Value, role: &str| {
+        for resource in value["resources"].as_array_mut().into_iter().flatten() {
+            resource["allocation_info"] = json!({ "role": role });
+        }
+        value
+    };
+    // The executor is of the first role, whoever its tasks are.
+    let first = p.task(&offers[0], "t", "e");
+    let executor = of_role(with(first["executor"].clone(), "resources", json!([scalar("cpus", 0.1)])), "a");
+    let first = with(first, "executor", executor.clone());
+    p.call(&framework, "ACCEPT", accept(&offers[..1], &[launch(&[first])])).await?;
+    let mut played = p.executor(&framework, "e").await?;
+    p.executor_event(&mut played, "LAUNCH").await?;
+    p.passes_on(&mut played, &mut framework, "t", "TASK_RUNNING").await?;
+    let second = with(p.task(&offers[1], "u", "e"), "resources", part.clone());
+    let second = with(of_role(second, "b"), "executor", executor);
+    p.call(&framework, "ACCEPT", accept(&offers[1..], &[launch(&[second])])).await?;
+    p.executor_event(&mut played, "LAUNCH").await?;
+    p.passes_on(&mut played, &mut framework, "u", "TASK_RUNNING").await?;
+    for task in ["t", "u"] {
+        p.passes_on(&mut played, &mut framework, task, "TASK_FINISHED").await?;
+    }
     unreserve(p, &agent, &part).await
 }
 
