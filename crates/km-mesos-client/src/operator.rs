@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use km_mesos_proto::v1::master::{Call, Response, call, response};
+use km_mesos_proto::v1::{
+    maintenance::Schedule,
+    master::{Call, Response, call, response},
+};
 
 use crate::{
     ClientError, Encoding, Masters,
@@ -68,6 +71,16 @@ impl OperatorClient {
     pub async fn get_agents(&self) -> Result<response::GetAgents, ClientError> {
         let response = self.call(simple(call::Type::GetAgents)).await?;
         response.get_agents.ok_or_else(|| missing("get_agents"))
+    }
+
+    /// Which machines are to be away, and when.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub async fn get_maintenance_schedule(&self) -> Result<Schedule, ClientError> {
+        let response = self.call(simple(call::Type::GetMaintenanceSchedule)).await?;
+        let schedule = response.get_maintenance_schedule.ok_or_else(|| missing("get_maintenance_schedule"))?;
+        Ok(schedule.schedule)
     }
 
     async fn call_once(&self, post: &Post, number: usize) -> Result<Response, ClientError> {

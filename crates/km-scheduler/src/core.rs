@@ -38,7 +38,7 @@ pub use action::{Action, EventKind, KillTarget, Timing};
 pub use asked::{AgentLine, Asked, DeclinedLine, ExplainPage, HeldLine, OffersPage};
 pub use config::Config;
 pub use effects::OpId;
-pub use event::{AgentSeen, ApiFailure, ApiReply, CallOutcome, Event, PodListing, Request};
+pub use event::{AgentSeen, ApiFailure, ApiReply, CallOutcome, Event, Maintenance, PodListing, Request};
 pub use executors::ExecutorLine;
 pub use reconcile::{Tallies, Tally};
 pub use spreading::DefaultSpread;

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use km_mesos_proto::v1::{
     self, Filters,
+    maintenance::Schedule,
     master::response,
     offer::{Operation, operation},
     scheduler::{Call, Event as Wire, call, event},
 };
 
-use crate::core::{Action, AgentSeen, Event};
+use crate::core::{Action, AgentSeen, Event, Maintenance};
 
 /// What an event of the stream means; none for heartbeats and what we don't use.
 pub fn translate(wire: Wire) -> Option<Event> {
@@ -104,8 +105,10 @@ pub(crate) fn domain(domain: Option<&v1::DomainInfo>) -> Option<(String, String)
     Some((fault.region.name.clone(), fault.zone.name.clone()))
 }
 
-/// An agent as the operator API lists it; none when it has no id.
-pub fn seen(agent: response::get_agents::Agent) -> Option<AgentSeen> {
+/// An agent as the operator API lists it, with what the schedule says of its machine if we may see it; none when it has
+/// no id.
+pub fn seen(agent: response::get_agents::Agent, schedule: Option<&Schedule>) -> Option<AgentSeen> {
+    let maintenance = schedule.map_or(Maintenance::Untold, |schedule| maintenance(&agent, schedule));
     let (draining, deactivated) = (agent.drain_info.is_some(), agent.deactivated.unwrap_or_default());
     let info = agent.agent_info;
     let total = agent.total_resources;
@@ -119,5 +122,19 @@ pub fn seen(agent: response::get_agents::Agent) -> Option<AgentSeen> {
         domain: domain(info.domain.as_ref()),
         draining,
         deactivated,
+        maintenance,
     })
+}
+
+/// A schedule names machines by host name and address together.
+fn maintenance(agent: &response::get_agents::Agent, schedule: &Schedule) -> Maintenance {
+    let address = agent.pid.as_deref().and_then(|pid| pid.rsplit_once('@')).map_or("", |(_, address)| address);
+    let ip = address.rsplit_once(':').map_or(address, |(ip, _)| ip);
+    let is_its_machine = |machine: &v1::MachineId| {
+        machine.ip.as_deref() == Some(ip)
+            && machine.hostname.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(&agent.agent_info.hostname))
+    };
+    let mut windows = schedule.windows.iter();
+    let window = windows.find(|window| window.machine_ids.iter().any(is_its_machine));
+    window.map_or(Maintenance::NotPlanned, |window| Maintenance::Planned(window.unavailability))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use km_mesos_proto::v1::{self, DurationInfo, TimeInfo, Unavailability};
 use km_podtask::PodKey;
-use km_scheduler::core::{Action, AgentSeen, Event};
+use km_scheduler::core::{Action, AgentSeen, Event, Maintenance};
 use world::{World, spec};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -115,6 +115,38 @@ fn a_maintenance_that_is_called_off_changes_nothing() {
     world.run(MINUTE);
     assert_eq!(upkeep(&world, "host1"), None);
     assert!(world.is_running(&pod));
+}
+
+#[test]
+fn a_maintenance_that_was_agreed_to_and_is_called_off_changes_nothing() {
+    let (mut world, pods) = two_pods();
+    let pod = on(&world, &pods, "host1");
+    // Agreed to, so that it is never rescinded; evictions begin ten minutes before it.
+    let planned = window(world.now + MINUTE * 20, MINUTE * 30);
+    ask(&mut world, "i1", "agent1", planned);
+    let mut scheduled = world.mesos.seen();
+    scheduled[0].maintenance = Maintenance::Planned(planned);
+    world.send(Event::Agents(scheduled));
+    world.run(MINUTE);
+    world.mesos.planned.clear();
+    let mut cleared = world.mesos.seen();
+    cleared[0].maintenance = Maintenance::NotPlanned;
+    world.send(Event::Agents(cleared));
+    world.run(MINUTE * 30);
+    assert_eq!(upkeep(&world, "host1"), None);
+    assert!(world.is_running(&pod));
+}
+
+#[test]
+fn a_maintenance_is_seen_in_the_schedule_too() {
+    let (mut world, pods) = two_pods();
+    let pod = on(&world, &pods, "host1");
+    let mut scheduled = world.mesos.seen();
+    scheduled[0].maintenance = Maintenance::Planned(window(world.now + MINUTE, MINUTE * 30));
+    world.send(Event::Agents(scheduled));
+    world.run(SECOND * 3);
+    assert_eq!(upkeep(&world, "host1").as_deref(), Some("maintenance"));
+    assert!(!world.api.pods.contains_key(&pod));
 }
 
 #[test]

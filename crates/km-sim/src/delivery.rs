@@ -10,7 +10,7 @@ use km_mesos_core::{
 use km_mesos_proto::v1;
 use km_scheduler::core::{Action, ApiReply, CallOutcome};
 
-use crate::faults::Fault;
+use crate::{faults::Fault, operators::Operation};
 use km_fakeapi::Change;
 
 /// Something on its way.
@@ -25,6 +25,7 @@ pub(crate) enum Delivery {
     SchedulerStarts(usize),
     Work,
     Fault(Fault),
+    Operation(Operation),
     /// The operator gives an agent up for good.
     MarkGone(String),
     /// On a connection with the master: lost when that broke before.

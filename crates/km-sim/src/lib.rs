@@ -10,6 +10,7 @@ mod delivery;
 mod executor;
 mod faults;
 mod mesos;
+mod operators;
 mod queue;
 mod rival;
 mod scheduler;
@@ -29,6 +30,8 @@ pub struct Report {
     pub steps: u64,
     pub pods_created: u64,
     pub faults: u64,
+    /// What operators did: drains, maintenance, quotas, reservations.
+    pub operations: u64,
     /// Pods that came to phase Running.
     pub runs: u64,
     /// Tasks of competing frameworks.

@@ -238,6 +238,6 @@ impl World {
     }
 }
 
-fn ip_of(number: usize) -> String {
+pub(crate) fn ip_of(number: usize) -> String {
     format!("10.{}.{}.{}", number >> 16 & 255, number >> 8 & 255, number & 255)
 }

@@ -59,7 +59,11 @@ impl Scheduler {
     }
 }
 
-fn config() -> Config {
+fn config(mut roles: Vec<String>) -> Config {
+    // Unreserved resources may be used whatever the role they are offered to.
+    if roles != ["*"] {
+        roles.push("*".to_owned());
+    }
     let command = v1::CommandInfo {
         value: Some("/km".to_owned()),
         shell: Some(false),
@@ -73,10 +77,26 @@ fn config() -> Config {
         ..v1::ExecutorInfo::default()
     };
     prototype.executor_id = executor::id(&prototype);
-    Config { executor: prototype, unknown_grace: Duration::from_secs(120), ..Config::default() }
+    Config {
+        framework_roles: roles.clone(),
+        default_pod_roles: roles,
+        executor: prototype,
+        unknown_grace: Duration::from_secs(120),
+        ..Config::default()
+    }
 }
 
 impl World {
+    /// Those of our framework: none of its own, one, or several.
+    pub(crate) fn roles(&self) -> Vec<String> {
+        let roles: &[&str] = match self.seed % 3 {
+            0 => &["*"],
+            1 => &["km"],
+            _ => &["km", "batch"],
+        };
+        roles.iter().map(|role| (*role).to_owned()).collect()
+    }
+
     pub(crate) fn bring_to_scheduler(&mut self, process: usize, what: ToScheduler) {
         match what {
             ToScheduler::Elect => self.elect(process),

@@ -24,6 +24,8 @@ pub struct Settings {
     pub fault_pause: Option<Duration>,
     /// Mean time between two faults of agents.
     pub agent_fault_pause: Duration,
+    /// Mean time between two things that operators do; none when they do nothing.
+    pub operator_pause: Option<Duration>,
     /// Longest usual delay of a message.
     pub latency: Duration,
     /// Time between a master's pings of an agent; three are missed before it counts as unreachable.
@@ -50,6 +52,7 @@ impl Settings {
             work_pause: Some(Duration::from_secs(8) / size),
             fault_pause: Some(Duration::from_secs(20)),
             agent_fault_pause: Duration::from_secs(60) / size,
+            operator_pause: Some(Duration::from_secs(15)),
             latency: Duration::from_millis(40),
             ping: Duration::from_secs(3),
             rest: Duration::from_secs(1800),
@@ -66,6 +69,7 @@ impl Settings {
             first_pods: pods,
             work_pause: None,
             fault_pause: None,
+            operator_pause: None,
             ping: Duration::from_secs(15),
             stopwatch: Some(stopwatch),
             ..Self::new(agents, Duration::from_secs(60))

@@ -23,6 +23,7 @@ use crate::{
     check::{Ledger, Runs},
     delivery::Delivery,
     executor::Executor,
+    operators::Upkeep,
     queue::{Queue, Sleeper},
     rival::Rival,
     scheduler::Scheduler,
@@ -89,6 +90,7 @@ pub(crate) struct World {
     pub streams: HashMap<u64, (usize, String)>,
     pub offers: Ledger,
     pub runs: Runs,
+    pub upkeep: Upkeep,
     /// Whose timers may have changed.
     pub stirred: Vec<Sleeper>,
     pub report: Report,
@@ -118,6 +120,7 @@ impl World {
             streams: HashMap::new(),
             offers: Ledger::default(),
             runs: Runs::default(),
+            upkeep: Upkeep::default(),
             stirred: Vec::new(),
             report: Report::default(),
             trace: VecDeque::new(),
@@ -148,6 +151,7 @@ impl World {
             self.at(Duration::from_secs(1), Delivery::Work);
         }
         self.plan_faults();
+        self.plan_operation();
     }
 
     /// Lets the faults have their time, then waits for rest, and sees that it stays.

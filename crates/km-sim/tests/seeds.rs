@@ -13,6 +13,7 @@ fn run_all(seeds: std::ops::Range<u64>, agents: usize, time: Duration) -> Report
         match km_sim::run(seed, &Settings::new(agents, time)) {
             Ok(report) => {
                 all.faults += report.faults;
+                all.operations += report.operations;
                 all.runs += report.runs;
                 all.leaders += report.leaders;
                 all.rival_tasks += report.rival_tasks;
@@ -30,6 +31,7 @@ fn small_clusters(part: u64) {
     // That nothing broke says little if nothing happened.
     assert!(all.runs > SEEDS * 20, "{all:?}");
     assert!(all.faults > SEEDS * 10, "{all:?}");
+    assert!(all.operations > SEEDS * 3, "{all:?}");
     assert!(all.leaders > SEEDS, "{all:?}");
     assert!(all.rival_tasks > SEEDS * 10, "{all:?}");
 }

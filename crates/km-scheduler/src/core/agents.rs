@@ -13,7 +13,7 @@ use km_placement::{Amounts, PortSet};
 use km_podtask::{executor, offered_ports, take, thousandths};
 
 use super::{
-    Action, AgentSeen, Core,
+    Action, AgentSeen, Core, Maintenance,
     upkeep::{Upkeep, Window},
 };
 use crate::wire::domain;
@@ -156,8 +156,8 @@ impl Core {
         let id = offer.agent_id.value.as_str();
         self.meet_agent(now, id, &offer.hostname, out);
         // A drained or deactivated agent makes no offers.
-        self.note_upkeep(now, id, (false, false), out);
-        self.plan_window(now, id, offer.unavailability.as_ref().map(Window::new), out);
+        let window = offer.unavailability.as_ref().map(Window::new);
+        self.set_upkeep(now, id, Upkeep { window, ..Upkeep::default() }, out);
         let Some(agent) = self.agents.get_mut(id) else { return };
         agent.attributes.clone_from(&offer.attributes);
         agent.domain = domain(offer.domain.as_ref()).or(agent.domain.take());
@@ -255,7 +255,7 @@ impl Core {
                 agent.has_gpus = has_gpus(&one.resources);
                 agent.described = true;
             }
-            self.note_upkeep(now, &one.id, (one.draining, one.deactivated), out);
+            self.note_upkeep(now, one, out);
             self.choose_executor(&one.id);
             self.ensure_node(&one.id, out);
             self.ensure_taints(now, &one.id, out);
@@ -266,13 +266,16 @@ impl Core {
         }
     }
 
-    fn note_upkeep(&mut self, now: Duration, id: &str, (draining, deactivated): (bool, bool), out: &mut Vec<Action>) {
-        let Some(agent) = self.agents.get_mut(id) else { return };
-        let upkeep = Upkeep { draining, deactivated, ..agent.upkeep.clone() };
-        if std::mem::replace(&mut agent.upkeep, upkeep.clone()) != upkeep {
-            tracing::info!(agent = id, draining, deactivated, "the agent's upkeep changed");
-            self.upkeep_changed(now, id, out);
-        }
+    /// That a maintenance was called off which we have agreed to is said nowhere but in the schedule.
+    fn note_upkeep(&mut self, now: Duration, seen: &AgentSeen, out: &mut Vec<Action>) {
+        let Some(agent) = self.agents.get(&seen.id) else { return };
+        let window = match &seen.maintenance {
+            Maintenance::Untold => agent.upkeep.window,
+            Maintenance::NotPlanned => None,
+            Maintenance::Planned(planned) => Some(Window::new(planned)),
+        };
+        let upkeep = Upkeep { draining: seen.draining, deactivated: seen.deactivated, window };
+        self.set_upkeep(now, &seen.id, upkeep, out);
     }
 }
 

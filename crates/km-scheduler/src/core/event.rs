@@ -85,6 +85,17 @@ pub struct AgentSeen {
     pub draining: bool,
     /// Whether it gets no more tasks.
     pub deactivated: bool,
+    pub maintenance: Maintenance,
+}
+
+/// What the master's schedule says of the maintenance of an agent's machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Maintenance {
+    /// The schedule isn't shown to us: inverse offers and offers tell of it.
+    #[default]
+    Untold,
+    NotPlanned,
+    Planned(v1::Unavailability),
 }
 
 /// Answers of the API server.

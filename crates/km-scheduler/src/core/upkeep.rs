@@ -109,15 +109,20 @@ impl Core {
     }
 
     /// Notes an agent's maintenance.
-    pub(super) fn plan_window(&mut self, now: Duration, id: &str, window: Option<Window>, out: &mut Vec<Action>) {
-        let Some(agent) = self.agents.get_mut(id) else { return };
-        if std::mem::replace(&mut agent.upkeep.window, window) != window {
-            tracing::info!(agent = id, ?window, "the agent's maintenance changed");
-            self.upkeep_changed(now, id, out);
-        }
+    fn plan_window(&mut self, now: Duration, id: &str, window: Option<Window>, out: &mut Vec<Action>) {
+        let Some(agent) = self.agents.get(id) else { return };
+        let upkeep = Upkeep { window, ..agent.upkeep.clone() };
+        self.set_upkeep(now, id, upkeep, out);
     }
 
-    pub(super) fn upkeep_changed(&mut self, now: Duration, id: &str, out: &mut Vec<Action>) {
+    pub(super) fn set_upkeep(&mut self, now: Duration, id: &str, upkeep: Upkeep, out: &mut Vec<Action>) {
+        let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.upkeep != upkeep) else { return };
+        tracing::info!(agent = id, ?upkeep, "the agent's upkeep changed");
+        agent.upkeep = upkeep;
+        self.upkeep_changed(now, id, out);
+    }
+
+    fn upkeep_changed(&mut self, now: Duration, id: &str, out: &mut Vec<Action>) {
         self.evictions.stir(now);
         self.ensure_taints(now, id, out);
         self.plan_next_upkeep(now);

@@ -216,9 +216,13 @@ async fn pump(stream: &mut EventStream, events: &mpsc::Sender<Event>) -> End {
 /// Tells the core of all agents, as long as the master lets us know. Ends when nobody listens.
 async fn watch_agents(operator: &OperatorClient, events: &mpsc::Sender<Event>) {
     loop {
+        let schedule = operator.get_maintenance_schedule().await;
+        let schedule =
+            schedule.inspect_err(|error| tracing::debug!(%error, "the master doesn't tell its schedule")).ok();
         match operator.get_agents().await {
             Ok(answer) => {
-                if events.send(Event::Agents(answer.agents.into_iter().filter_map(seen).collect())).await.is_err() {
+                let agents = answer.agents.into_iter().filter_map(|agent| seen(agent, schedule.as_ref()));
+                if events.send(Event::Agents(agents.collect())).await.is_err() {
                     return;
                 }
             }

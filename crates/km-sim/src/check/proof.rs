@@ -37,6 +37,16 @@ impl World {
         }
     }
 
+    /// Invariant 4: a pod is evicted only from an agent that is to be emptied or that can't be reached.
+    pub(crate) fn check_eviction(&mut self, key: &PodKey, uid: &str) {
+        let pod = self.api.pods.get(key).filter(|pod| uid_of(pod) == uid);
+        let node = pod.and_then(|pod| node_of(pod)).and_then(|node| self.host_numbers.get(node)).copied();
+        let Some(number) = node.filter(|number| !self.is_in_upkeep(*number)) else { return };
+        if self.hosts[number].registered_at.is_some_and(|since| since + SEEN * 2 <= self.now) {
+            self.violate(|| format!("invariant 4: {key} is evicted from host{number}, which is there"));
+        }
+    }
+
     /// Invariant 4: a task is killed only when no pod wants it.
     pub(crate) fn check_kill(&mut self, id: &str) {
         let Some((key, pod)) = self.api.pod_of_task(id) else { return };

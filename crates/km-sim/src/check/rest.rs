@@ -53,6 +53,9 @@ impl World {
                 None if there => return Some(format!("invariant 7: there is no node for the agent of {name}")),
                 _ => {}
             }
+            if there && !self.api.taints(name).is_empty() {
+                return Some(format!("liveness: node {name} is still tainted: {:?}", self.api.taints(name)));
+            }
             if there && self.api.ready(name).as_deref() == Some("Unknown") {
                 return Some(format!("invariant 7: node {name} is said to be lost"));
             }

@@ -14,7 +14,7 @@ use km_mesos_proto::v1::{
 use crate::{delivery::Delivery, world::World};
 
 impl World {
-    fn ask(&mut self, call: v1::master::Call) -> Option<master::Answer> {
+    pub(crate) fn ask(&mut self, call: v1::master::Call) -> Option<master::Answer> {
         self.master_event_answered(master::Event::OperatorCall { principal: None, call: Box::new(call) })
     }
 
@@ -23,6 +23,15 @@ impl World {
         let call = v1::master::Call { r#type: Some(Type::GetAgents as i32), ..Default::default() };
         match self.ask(call)?.body {
             Body::Response(response) => response.get_agents.map(|agents| agents.agents),
+            _ => None,
+        }
+    }
+
+    /// The operator API's maintenance schedule.
+    pub(crate) fn maintenance_schedule(&mut self) -> Option<v1::maintenance::Schedule> {
+        let call = v1::master::Call { r#type: Some(Type::GetMaintenanceSchedule as i32), ..Default::default() };
+        match self.ask(call)?.body {
+            Body::Response(response) => response.get_maintenance_schedule.map(|answer| answer.schedule),
             _ => None,
         }
     }

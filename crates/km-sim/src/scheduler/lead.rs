@@ -67,9 +67,10 @@ impl World {
         let identity = self.api.count_start();
         self.report.leaders += 1;
         self.note(|| format!("scheduler {process} leads, start number {}", identity.generation));
+        let config = config(self.roles());
         let scheduler = &mut self.schedulers[process];
         scheduler.framework_id = identity.framework_id;
-        scheduler.core = Some(Core::new(config(), identity.generation));
+        scheduler.core = Some(Core::new(config, identity.generation));
         self.open_watches(process);
         self.subscribe(process);
     }

@@ -42,6 +42,7 @@ impl World {
             }
             Action::EvictPod { pod, uid, budgets, .. } => {
                 self.note(|| format!("scheduler {process} evicts {pod}"));
+                self.check_eviction(&pod, &uid);
                 reply(self.api.evict(&pod, &uid, budgets))
             }
             Action::FetchPod { pod, uid, .. } => ApiReply::Pod(self.api.fetch(&pod, &uid).cloned()),

@@ -21,14 +21,14 @@ const AGENTS_INTERVAL: Duration = Duration::from_secs(5);
 /// The longest time from an executor's end to the answer to an ACCEPT that didn't know of it.
 const LATELY: Duration = Duration::from_secs(15);
 
-fn framework() -> v1::FrameworkInfo {
+fn framework(roles: Vec<String>) -> v1::FrameworkInfo {
     let capabilities = [Capability::MultiRole, Capability::PartitionAware, Capability::ReservationRefinement];
     v1::FrameworkInfo {
         user: "root".to_owned(),
         name: "Kubernetes".to_owned(),
         failover_timeout: Some(1e9),
         checkpoint: Some(true),
-        roles: vec!["*".to_owned()],
+        roles,
         capabilities: capabilities
             .map(|capability| v1::framework_info::Capability { r#type: Some(capability as i32) })
             .to_vec(),
@@ -38,7 +38,7 @@ fn framework() -> v1::FrameworkInfo {
 
 impl World {
     pub(super) fn subscribe(&mut self, process: usize) {
-        let mut framework_info = framework();
+        let mut framework_info = framework(self.roles());
         framework_info.id = self.schedulers[process].framework_id.clone().map(v1::FrameworkId::from);
         let subscribe = scheduler::call::Subscribe { framework_info, ..Default::default() };
         let connection = self.open(Peer::Scheduler(process));
@@ -157,8 +157,10 @@ impl World {
             return;
         }
         self.at_scheduler(process, AGENTS_INTERVAL, ToScheduler::PollAgents(connection));
+        let schedule = self.maintenance_schedule();
         if let Some(agents) = self.list_agents() {
-            self.scheduler_event(process, Event::Agents(agents.into_iter().filter_map(wire::seen).collect()));
+            let agents = agents.into_iter().filter_map(|agent| wire::seen(agent, schedule.as_ref()));
+            self.scheduler_event(process, Event::Agents(agents.collect()));
         }
     }
 }

@@ -17,6 +17,7 @@ impl World {
             Delivery::SchedulerStarts(process) => self.scheduler_starts(process),
             Delivery::Work => self.work(),
             Delivery::Fault(fault) => self.strike(fault),
+            Delivery::Operation(operation) => self.operate(operation),
             Delivery::MarkGone(agent_id) => self.mark_gone(agent_id),
             Delivery::OnWire(connection, wire) => {
                 if self.carries(connection, &wire) {
