@@ -45,7 +45,7 @@ async fn a_failure_is_told() {
 
 /// The scheduler reads the port out of the message, and gives the next pod another one.
 #[tokio::test]
-async fn a_pod_whose_host_port_another_process_has_fails_at_once() {
+async fn a_pod_whose_host_port_another_process_has_fails_soon() {
     let world = World::new().await;
     world.runtime.take_port(31_000);
     world.launch("p", one("Always"));
