@@ -138,7 +138,9 @@ impl Core {
         let mut out = Vec::new();
         self.note_change(now, &event);
         match event {
-            Event::Subscribed { framework_id } => self.on_subscribed(now, framework_id, &mut out),
+            Event::Subscribed { framework_id, suppressed } => {
+                self.on_subscribed(now, framework_id, suppressed, &mut out);
+            }
             Event::Disconnected => self.on_disconnected(now, &mut out),
             Event::FrameworkRemoved => self.on_framework_removed(&mut out),
             Event::Offers(offers) => self.on_offers(now, offers, &mut out),
@@ -235,13 +237,13 @@ impl Core {
         }
     }
 
-    fn on_subscribed(&mut self, now: Duration, framework_id: String, out: &mut Vec<Action>) {
+    fn on_subscribed(&mut self, now: Duration, framework_id: String, suppressed: bool, out: &mut Vec<Action>) {
         // A connection may be replaced without its end being seen.
         self.offers(now, km_offers::Event::Disconnected, out);
         let first = self.framework_id.is_none() && self.generation > 1;
         self.framework_id = Some(framework_id);
         self.subscribed = Some(now);
-        self.demand.subscribed(now);
+        self.demand.subscribed(now, suppressed);
         self.reconciler.subscribed(now);
         self.evictions.stir(now);
         if first {

@@ -35,7 +35,7 @@ impl Stage {
 
     fn new(config: Config) -> Self {
         let mut stage = Self::unsubscribed(config);
-        stage.tell(Event::Subscribed { framework_id: "framework".into() });
+        stage.tell(Event::Subscribed { framework_id: "framework".into(), suppressed: false });
         stage
     }
 
@@ -143,7 +143,7 @@ fn pods_wait_for_the_subscription_and_are_placed_then() {
     stage.run(SECOND * 5);
     assert!(stage.launches().is_empty() && stage.count(|action| matches!(action, Action::Revive)) == 0);
     assert_eq!(stage.waiting(), ["default/early"]);
-    stage.tell(Event::Subscribed { framework_id: "framework".into() });
+    stage.tell(Event::Subscribed { framework_id: "framework".into(), suppressed: false });
     stage.tell(offer("o1", 4.0));
     stage.run(SECOND * 6);
     let launches = stage.launches();
@@ -324,7 +324,7 @@ fn an_explicit_reconciliation_names_the_known_tasks() {
     assert_eq!(stage.reconciliations(false).len(), 5);
     // A new subscription asks at once.
     stage.tell(Event::Disconnected);
-    stage.tell(Event::Subscribed { framework_id: "framework".into() });
+    stage.tell(Event::Subscribed { framework_id: "framework".into(), suppressed: false });
     stage.run(SECOND * 61);
     assert_eq!(stage.reconciliations(false)[5..], [60, 61]);
 }

@@ -22,9 +22,9 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    /// A subscription starts with all roles unsuppressed.
-    pub fn subscribed(&mut self, now: Duration) {
-        self.suppressed = false;
+    /// A subscription starts, with all roles suppressed or none.
+    pub fn subscribed(&mut self, now: Duration, suppressed: bool) {
+        self.suppressed = suppressed;
         // Filters may have outlived the connection, so a pod that waits asks all the same.
         self.revived = None;
         self.stale = true;
@@ -64,6 +64,11 @@ impl Demand {
 }
 
 impl Core {
+    /// Whether a subscription may begin without offers: nothing waits, and new agents show themselves otherwise.
+    pub fn wants_no_offers(&self) -> bool {
+        self.synced && self.queue.is_empty() && self.demand.agents_visible
+    }
+
     /// Places what can be placed, asks for offers or gives them back.
     pub(super) fn pursue_demand(&mut self, now: Duration, out: &mut Vec<Action>) {
         if !self.synced || self.settled.is_some_and(|settled| now < settled) {

@@ -18,6 +18,8 @@ use super::effects::OpId;
 pub enum Event {
     Subscribed {
         framework_id: String,
+        /// Whether no role wants offers yet.
+        suppressed: bool,
     },
     /// The event stream ended.
     Disconnected,

@@ -68,6 +68,7 @@ impl Driver {
             let kind = profile::kind(&event);
             let now = start.elapsed();
             let actions = self.core.handle(now, event);
+            self.link.set_quiet(self.core.wants_no_offers());
             let decided = start.elapsed();
             for action in actions {
                 self.metrics.count_action(&action);

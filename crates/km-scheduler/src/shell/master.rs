@@ -1,7 +1,10 @@
 //! The connection to the Mesos master: subscription, events, calls.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -42,6 +45,8 @@ pub struct Link {
     session: Arc<watch::Sender<Option<Session>>>,
     /// Told when a call failed: master and scheduler may disagree on the offers, so the subscription is renewed.
     broken: Arc<Notify>,
+    /// Whether the next subscription may begin without offers.
+    quiet: Arc<AtomicBool>,
 }
 
 impl Link {
@@ -49,7 +54,12 @@ impl Link {
         let mut options = Options::with_masters(masters.clone());
         options.credentials = credentials.cloned();
         let client = connect(options).context("--mesos-master")?;
-        Ok(Self { client, masters, session: Arc::default(), broken: Arc::default() })
+        Ok(Self { client, masters, session: Arc::default(), broken: Arc::default(), quiet: Arc::default() })
+    }
+
+    /// Says whether nobody waits for offers.
+    pub fn set_quiet(&self, quiet: bool) {
+        self.quiet.store(quiet, Ordering::Release);
     }
 
     /// Sends a call in the present subscription and says what is known of its outcome.
@@ -97,10 +107,13 @@ pub async fn subscribe_for_ever(
     while !stop.is_cancelled() {
         let mut framework = framework.clone();
         framework.id = identity.id().map(v1::FrameworkId::from);
-        match link.client.subscribe(framework.clone(), Vec::new()).await {
+        // Who waits by the time that we are subscribed asks for offers then.
+        let quiet = link.quiet.load(Ordering::Acquire);
+        let suppressed = if quiet { framework.roles.clone() } else { Vec::new() };
+        match link.client.subscribe(framework.clone(), suppressed).await {
             Ok((session, stream)) => {
                 let begun = Instant::now();
-                let end = follow(&link, (session, stream), framework, &identity, &events, &operator).await;
+                let end = follow(&link, (session, stream, quiet), framework, &identity, &events, &operator).await;
                 if begun.elapsed() >= STEADY {
                     pause = PAUSES.0;
                 }
@@ -136,7 +149,7 @@ enum End {
 
 async fn follow(
     link: &Link,
-    (session, mut stream): (Session, EventStream),
+    (session, mut stream, suppressed): (Session, EventStream, bool),
     framework: v1::FrameworkInfo,
     identity: &Identity,
     events: &mpsc::Sender<Event>,
@@ -152,7 +165,7 @@ async fn follow(
     // A failure of the subscription before is none of this one.
     let _stale = link.broken.notified().now_or_never();
     link.session.send_replace(Some(session.clone()));
-    if events.send(Event::Subscribed { framework_id: id }).await.is_err() {
+    if events.send(Event::Subscribed { framework_id: id, suppressed }).await.is_err() {
         return End::Broken;
     }
     tokio::select! {

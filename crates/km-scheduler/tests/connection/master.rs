@@ -60,6 +60,8 @@ struct State {
     seen: Vec<Seen>,
     streams: Vec<mpsc::UnboundedSender<Bytes>>,
     subscriptions: usize,
+    /// Whether the operator API tells the agents. There are none.
+    tells_agents: bool,
 }
 
 impl FakeMaster {
@@ -110,6 +112,11 @@ impl FakeMaster {
         self.send(&Event { r#type: kind, offers: Some(event::Offers { offers }), ..Event::default() });
     }
 
+    /// From now on the operator API tells the agents.
+    pub fn tell_agents(&self) {
+        self.inner.lock().tells_agents = true;
+    }
+
     /// Ends all event streams.
     pub fn cut(&self) {
         self.inner.lock().streams.clear();
@@ -139,7 +146,10 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Result<Response<Body>, std::io::Error> {
     if request.uri().path() != "/api/v1/scheduler" {
-        return Ok(text(501, "no operator here"));
+        return Ok(match inner.lock().tells_agents {
+            true => agents(),
+            false => text(501, "no operator here"),
+        });
     }
     let stream_id = request.headers().get("mesos-stream-id").map(|id| id.to_str().unwrap().to_owned());
     let body = request.into_body().collect().await.map_err(std::io::Error::other)?.to_bytes();
@@ -182,8 +192,22 @@ impl Inner {
     }
 }
 
+fn agents() -> Response<Body> {
+    let answer = v1::master::Response {
+        r#type: Some(v1::master::response::Type::GetAgents.into()),
+        get_agents: Some(v1::master::response::GetAgents::default()),
+        ..v1::master::Response::default()
+    };
+    let body = Full::new(bytes(&answer)).boxed_unsync();
+    Response::builder().header("Content-Type", "application/x-protobuf").body(body).unwrap()
+}
+
 fn record(event: &impl Message) -> Bytes {
-    recordio::encode(&event.encode_to_vec())
+    recordio::encode(&bytes(event))
+}
+
+fn bytes(message: &impl Message) -> Bytes {
+    message.encode_to_vec().into()
 }
 
 fn text(status: u16, text: &str) -> Response<Body> {

@@ -27,6 +27,30 @@ async fn after_a_masters_restart_old_offers_are_not_used() {
     stand.strike().await;
 }
 
+/// Offers that nobody wants would be declined one by one. Only where the master tells its agents: otherwise their offers are
+/// all that shows them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subscription_begins_without_offers_when_nothing_waits() {
+    let master = FakeMaster::start(|_| Reply::Accept).await;
+    master.tell_agents();
+    let stand = Stand::set(master.address.to_string(), |_| ()).await;
+    seen(&master, call::Type::Suppress, 1).await;
+    master.cut();
+    let suppressed = async |count: usize| {
+        let subscriptions = seen(&master, call::Type::Subscribe, count).await;
+        subscriptions[count - 1].call.subscribe.clone().unwrap().suppressed_roles
+    };
+    assert_eq!(suppressed(1).await, [""; 0]);
+    assert_eq!(suppressed(2).await, ["*"]);
+    stand.create(&pod("p", "1")).await;
+    seen(&master, call::Type::Revive, 1).await;
+    master.cut();
+    assert_eq!(suppressed(3).await, [""; 0], "a pod waits");
+    master.offer(vec![offer("o", "a1", "*", 4.0)]);
+    seen(&master, call::Type::Accept, 1).await;
+    stand.strike().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_master_is_subscribed_to_again() {
     // Heartbeats are announced, and none comes; the connection stays open.

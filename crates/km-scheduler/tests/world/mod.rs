@@ -100,7 +100,7 @@ impl World {
     pub fn subscribe(&mut self) {
         self.mesos.disconnect();
         self.connected = true;
-        self.send(Event::Subscribed { framework_id: "framework".into() });
+        self.send(Event::Subscribed { framework_id: "framework".into(), suppressed: false });
     }
 
     pub fn disconnect(&mut self) {

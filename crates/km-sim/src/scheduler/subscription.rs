@@ -114,7 +114,7 @@ impl World {
         }
         self.schedulers[process].subscribed = true;
         self.note(|| format!("scheduler {process} is subscribed"));
-        self.scheduler_event(process, Event::Subscribed { framework_id: id });
+        self.scheduler_event(process, Event::Subscribed { framework_id: id, suppressed: false });
         if let Some(connection) = self.schedulers[process].connection {
             self.at_scheduler(process, Duration::from_millis(100), ToScheduler::PollAgents(connection));
         }
