@@ -1,6 +1,6 @@
-//! Registry credentials from a pod's `imagePullSecrets`.
+//! Registry credentials: of a pod's `imagePullSecrets`, and of the file that came with the executor.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use k8s_openapi::api::core::v1::Pod;
@@ -9,8 +9,9 @@ use serde::Deserialize;
 
 use crate::{api::Api, retry::while_unavailable};
 
-/// The credentials of the pod's secrets that are for the image's registry, in their order.
-pub async fn of_pod(api: &dyn Api, pod: &Pod, image: &str) -> Vec<RegistryAuth> {
+/// Who may pull the image, in this order: the credentials of the pod's secrets, then those of the file that came with the
+/// executor (`.dockercfg`).
+pub async fn of_pod(api: &dyn Api, pod: &Pod, image: &str, file: &Path) -> Vec<RegistryAuth> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
     let mut found = Vec::new();
     for reference in pod.spec.iter().flat_map(|spec| spec.image_pull_secrets.iter().flatten()) {
@@ -26,6 +27,11 @@ pub async fn of_pod(api: &dyn Api, pod: &Pod, image: &str) -> Vec<RegistryAuth> 
             Ok(None) => tracing::warn!(namespace, secret = reference.name, "pull secret not found"),
             Err(error) => tracing::warn!(namespace, secret = reference.name, %error, "pull secret not read"),
         }
+    }
+    match tokio::fs::read(file).await {
+        Ok(text) => found.extend(parse(&text, image)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(file = %file.display(), %error, "registry credentials not read"),
     }
     found
 }
@@ -54,8 +60,10 @@ fn parse(text: &[u8], image: &str) -> Vec<RegistryAuth> {
             return Vec::new();
         }
     };
-    let wanted = registry(image);
-    entries.into_iter().filter(|(server, _)| same(server, wanted)).filter_map(|(_, entry)| credential(entry)).collect()
+    let mut matching: Vec<(String, Entry)> = entries.into_iter().filter(|(server, _)| matches(server, image)).collect();
+    // The most precise one first.
+    matching.sort_by_key(|(server, _)| std::cmp::Reverse(place(server).1.len()));
+    matching.into_iter().filter_map(|(_, entry)| credential(entry)).collect()
 }
 
 fn credential(entry: Entry) -> Option<RegistryAuth> {
@@ -68,18 +76,47 @@ fn credential(entry: Entry) -> Option<RegistryAuth> {
     Some(RegistryAuth { username: username.to_owned(), password: password.trim_end_matches('\0').to_owned() })
 }
 
-/// The registry's host (and port) in an image reference.
-fn registry(image: &str) -> &str {
+/// Host (with port) and path of a server's name in a configuration: `https://index.docker.io/v1/` has no path, as the
+/// version of the registry's API says nothing of images.
+fn place(server: &str) -> (&str, &str) {
+    let bare = server.trim_start_matches("https://").trim_start_matches("http://");
+    let (host, path) = bare.split_once('/').unwrap_or((bare, ""));
+    let path = path.trim_end_matches('/');
+    (host, if matches!(path, "v1" | "v2") { "" } else { path })
+}
+
+/// Host and repository of an image.
+fn split(image: &str) -> (&str, &str) {
     match image.split_once('/') {
-        Some((first, _)) if first.contains(['.', ':']) || first == "localhost" => first,
-        _ => "docker.io",
+        Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => (first, rest),
+        _ => ("docker.io", image),
     }
 }
 
-fn same(server: &str, registry: &str) -> bool {
-    let bare = server.trim_start_matches("https://").trim_start_matches("http://");
-    let host = bare.split('/').next().unwrap_or_default();
-    host == registry || (registry == "docker.io" && matches!(host, "index.docker.io" | "registry-1.docker.io"))
+/// Whether a server's credentials are for the image (Kubernetes docs, "Interpretation of config.json"): each part of
+/// the host may be a pattern, ports must be equal, and a path is the beginning of the repository's.
+fn matches(server: &str, image: &str) -> bool {
+    let ((host, path), (registry, repository)) = (place(server), split(image));
+    let of_docker = registry == "docker.io" && matches!(host, "index.docker.io" | "registry-1.docker.io");
+    let name = |host: &str| {
+        host.split_once(':').map_or((host.to_owned(), None), |(name, port)| (name.to_owned(), Some(port.to_owned())))
+    };
+    let ((pattern, port), (own, own_port)) = (name(host), name(registry));
+    let (patterns, parts): (Vec<&str>, Vec<&str>) = (pattern.split('.').collect(), own.split('.').collect());
+    let same_host = port == own_port
+        && patterns.len() == parts.len()
+        && patterns.iter().zip(&parts).all(|(pattern, part)| part_matches(pattern, part));
+    (same_host || of_docker) && repository.starts_with(path)
+}
+
+/// `*` stands for any letters within one part of a host's name.
+fn part_matches(pattern: &str, part: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == part,
+        Some((head, tail)) => part
+            .strip_prefix(head)
+            .is_some_and(|rest| (0..=rest.len()).filter_map(|at| rest.get(at..)).any(|rest| part_matches(tail, rest))),
+    }
 }
 
 #[cfg(test)]
@@ -89,12 +126,60 @@ mod tests {
     #[test]
     fn finds_the_credentials_of_the_registry() {
         let config = br#"{"auths": {"https://index.docker.io/v1/": {"auth": "dTpw"},
+            "localhost:5000/team": {"username": "team", "password": "b"},
             "localhost:5000": {"username": "a", "password": "b"}}}"#;
         let users = |image| parse(config, image).into_iter().map(|auth| auth.username).collect::<Vec<_>>();
         assert_eq!(users("busybox"), ["u"]);
         assert_eq!(users("library/busybox:1"), ["u"]);
         assert_eq!(users("localhost:5000/x"), ["a"]);
+        assert_eq!(users("localhost:5000/team/x"), ["team", "a"], "the most precise first");
         assert!(users("quay.io/x").is_empty());
         assert!(parse(b"nonsense", "busybox").is_empty());
+        // The older form, as in .dockercfg.
+        assert_eq!(parse(br#"{"quay.io": {"auth": "dTpw"}}"#, "quay.io/x").len(), 1);
+    }
+
+    #[test]
+    fn servers_match_as_kubernetes_documents_it() {
+        for (server, image, wanted) in [
+            ("my-registry.io/images", "my-registry.io/images", true),
+            ("my-registry.io/images", "my-registry.io/images/my-image", true),
+            ("my-registry.io/images", "my-registry.io/other", false),
+            ("*.my-registry.io/images", "sub.my-registry.io/images/my-image", true),
+            ("*.my-registry.io/images", "my-registry.io/images/my-image", false),
+            ("*.kubernetes.io", "a.b.kubernetes.io/x", false),
+            ("*.*.kubernetes.io", "a.b.kubernetes.io/x", true),
+            ("prefix*.kubernetes.io", "prefix1.kubernetes.io/x", true),
+            ("*-good.kubernetes.io", "prefix-good.kubernetes.io/x", true),
+            ("*-good.kubernetes.io", "prefix-bad.kubernetes.io/x", false),
+            ("registry.io:8080", "registry.io/x", false),
+            ("registry.io:8080", "registry.io:8080/x", true),
+            ("https://registry.io/v2/", "registry.io/x", true),
+            ("http://registry.io", "registry.io/x", true),
+            ("https://index.docker.io/v1/", "busybox", true),
+            ("docker.io", "team/app", true),
+            ("docker.io", "quay.io/app", false),
+        ] {
+            assert_eq!(matches(server, image), wanted, "{server} for {image}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_file_comes_after_the_pods_own_secrets() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(".dockercfg");
+        let api = crate::tests::api::FakeApi::default();
+        let pod: Pod = serde_json::from_value(serde_json::json!({"metadata": {"namespace": "n"},
+            "spec": {"imagePullSecrets": [{"name": "pull"}], "containers": []}}))
+        .unwrap();
+        let users = async || {
+            let found = of_pod(&api, &pod, "r.io/x", &file).await;
+            found.into_iter().map(|auth| auth.username).collect::<Vec<_>>()
+        };
+        assert_eq!(users().await, ["of-secret"]);
+        std::fs::write(&file, r#"{"r.io": {"username": "of-file", "password": "p"}}"#).unwrap();
+        assert_eq!(users().await, ["of-secret", "of-file"]);
+        std::fs::write(&file, "nonsense").unwrap();
+        assert_eq!(users().await, ["of-secret"]);
     }
 }

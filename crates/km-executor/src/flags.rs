@@ -41,6 +41,13 @@ pub struct Flags {
     /// Images, shared by all executors of this host.
     #[arg(long, default_value = "/var/lib/km/images")]
     pub image_root: PathBuf,
+    /// Registry credentials, as Docker writes them; by default in the sandbox, where the scheduler's --dockercfg-path puts
+    /// them.
+    #[arg(long, default_value = ".dockercfg")]
+    pub dockercfg: PathBuf,
+    /// Folder with one folder a registry, named HOST or HOST:PORT, with its authorities in files *.crt, as Docker has it.
+    #[arg(long, default_value = "/etc/docker/certs.d")]
+    pub registry_certs: PathBuf,
     /// Addresses of the cluster's DNS servers, comma-separated.
     #[arg(long, value_delimiter = ',')]
     pub cluster_dns: Vec<IpAddr>,

@@ -146,6 +146,7 @@ async fn open_runtime(flags: &Flags, dirs: &Dirs, agent_id: &str) -> anyhow::Res
     let runtime = OciRuntime::open(OciConfig {
         root: dirs.runtime.clone(),
         image_root: flags.image_root.clone(),
+        registry_certs: flags.registry_certs.clone(),
         name: agent_id.to_owned(),
         pod_cidr: None,
         shim: PathBuf::from("/proc/self/exe"),
@@ -216,6 +217,7 @@ pub(crate) async fn run(parts: Parts, stop: CancellationToken) -> anyhow::Result
             domain: flags.cluster_domain.clone(),
             host: host_resolv_conf(),
         },
+        dockercfg: flags.dockercfg.clone(),
         http: probe_client()?,
         refresh: REFRESH,
     };

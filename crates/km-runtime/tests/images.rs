@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 
+mod private_registry;
+
 use std::{
     io::Write,
     path::{Path, PathBuf},

@@ -34,6 +34,8 @@ pub struct Shared {
     /// `<root>/<agent id>/pods`.
     pub pods_dir: PathBuf,
     pub dns: crate::dns::ClusterDns,
+    /// Registry credentials beside those of pods, read at each pull; need not be there.
+    pub dockercfg: PathBuf,
     pub http: reqwest::Client,
     /// Ask for changed config maps and secrets of volumes this often.
     pub refresh: Duration,

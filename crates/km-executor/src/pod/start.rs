@@ -81,7 +81,7 @@ pub async fn run_sandbox(runtime: &dyn Runtime, spec: &SandboxSpec) -> Result<Sa
 
 /// Fetches an image, with each matching credential of the pod and at last without one.
 pub async fn pull(shared: Arc<Shared>, pod: Pod, container: String, image: String) -> Event {
-    let candidates = credentials::of_pod(&*shared.api, &pod, &image).await;
+    let candidates = credentials::of_pod(&*shared.api, &pod, &image, &shared.dockercfg).await;
     let mut failure = String::new();
     for auth in candidates.into_iter().map(Some).chain([None]) {
         match within(PULL_DEADLINE, shared.runtime.pull_image(&image, auth)).await {

@@ -155,8 +155,12 @@ impl Api for FakeApi {
     }
 
     async fn secret(&self, _namespace: &str, name: &str) -> Result<Option<Secret>, ApiError> {
-        let data = BTreeMap::from([("key".to_owned(), ByteString(b"secret".to_vec()))]);
-        Ok((name == "known").then(|| Secret { data: Some(data), ..Default::default() }))
+        let data = match name {
+            "pull" => (".dockercfg", r#"{"r.io": {"username": "of-secret", "password": "p"}}"#),
+            _ => ("key", "secret"),
+        };
+        let data = BTreeMap::from([(data.0.to_owned(), ByteString(data.1.as_bytes().to_vec()))]);
+        Ok(["known", "pull"].contains(&name).then(|| Secret { data: Some(data), ..Default::default() }))
     }
 
     async fn token(&self, _: &PodKey, account: &str, _: Option<&str>, _: i64) -> Result<String, ApiError> {

@@ -75,7 +75,11 @@ struct RootFs {
 #[derive(Clone, Debug)]
 pub struct ImageStore {
     root: PathBuf,
+    registry_certs: PathBuf,
 }
+
+/// Where Docker looks for the authorities of registries.
+const REGISTRY_CERTS: &str = "/etc/docker/certs.d";
 
 impl ImageStore {
     /// Opens the store, making the folder when needed. Blocking.
@@ -88,7 +92,17 @@ impl ImageStore {
             fs::create_dir_all(&folder).context(|| format!("making {}", folder.display()))?;
         }
         let root = root.canonicalize().context(|| format!("opening the image store {}", root.display()))?;
-        Ok(Self { root })
+        Ok(Self { root, registry_certs: REGISTRY_CERTS.into() })
+    }
+
+    /// The store, with the authorities of registries in this folder: `HOST[:PORT]/*.crt` in PEM form, beside those that
+    /// everybody trusts. A registry of this machine that has one is asked by HTTPS.
+    pub fn trusting(self, registry_certs: &Path) -> Self {
+        Self { registry_certs: registry_certs.to_owned(), ..self }
+    }
+
+    fn registry_certs(&self) -> &Path {
+        &self.registry_certs
     }
 
     pub(crate) fn layer_root(&self) -> PathBuf {

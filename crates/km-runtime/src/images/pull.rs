@@ -1,10 +1,10 @@
-//! Fetches images from registries: plain HTTP on this machine, HTTPS elsewhere.
+//! Fetches images from registries: by HTTPS, save for those of this machine that no authority is known of.
 
-use std::{error::Error, str::FromStr, time::Duration};
+use std::{error::Error, path::Path, str::FromStr, time::Duration};
 
 use oci_client::{
     Client,
-    client::{ClientConfig, ClientProtocol},
+    client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol},
     secrets::RegistryAuth as Auth,
 };
 
@@ -31,12 +31,16 @@ async fn fetch(
 ) -> std::result::Result<ImageInfo, String> {
     // The client builds TLS settings even for plain HTTP; a second installation changes nothing.
     let _already_set = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::new(ClientConfig {
-        protocol: if reference.is_loopback() { ClientProtocol::Http } else { ClientProtocol::Https },
+    let authorities = authorities(&store.registry_certs().join(&reference.registry))?;
+    let plain = reference.is_loopback() && authorities.is_empty();
+    let client = Client::try_from(ClientConfig {
+        protocol: if plain { ClientProtocol::Http } else { ClientProtocol::Https },
+        extra_root_certificates: authorities,
         connect_timeout: Some(CONNECT_TIMEOUT),
         read_timeout: Some(READ_TIMEOUT),
         ..ClientConfig::default()
-    });
+    })
+    .map_err(|error| explain(&error))?;
     let auth = auth.map_or(Auth::Anonymous, |auth| Auth::Basic(auth.username, auth.password));
     let remote: oci_client::Reference = reference.to_string().parse().map_err(|error| explain(&error))?;
     let (manifest, _digest, config) =
@@ -65,6 +69,24 @@ async fn fetch(
     }
     let (store, reference) = (store.clone(), reference.clone());
     blocking(move || store.register(config.as_bytes(), &[reference], &staged).map_err(|error| error.to_string())).await
+}
+
+/// The certificates in the files `*.crt` of a registry's folder; none without one.
+fn authorities(folder: &Path) -> std::result::Result<Vec<Certificate>, String> {
+    let failed = |error: std::io::Error| format!("reading the certificates in {}: {error}", folder.display());
+    let files = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        files => files.map_err(failed)?,
+    };
+    let mut found = Vec::new();
+    for file in files {
+        let path = file.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "crt") {
+            let data = std::fs::read(&path).map_err(failed)?;
+            found.push(Certificate { encoding: CertificateEncoding::Pem, data });
+        }
+    }
+    Ok(found)
 }
 
 async fn blocking<T: Send + 'static>(

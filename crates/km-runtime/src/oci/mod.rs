@@ -48,6 +48,8 @@ pub struct OciConfig {
     pub root: PathBuf,
     /// Images of the host, shared by all agents.
     pub image_root: PathBuf,
+    /// Authorities of registries; see [`crate::images::ImageStore::trusting`].
+    pub registry_certs: PathBuf,
     /// The agent's id or name: names of bridge, control groups and packet filter table follow from it.
     pub name: String,
     /// The network of this agent's pods; absent: a free /24 of 10.88.0.0/13.
@@ -123,7 +125,7 @@ impl OciRuntime {
         let mut config = config;
         let lock = prepare(&mut config)?;
         let agent = agent_record(&config).await?;
-        let images = ImageStore::open(&config.image_root)?;
+        let images = ImageStore::open(&config.image_root)?.trusting(&config.registry_certs);
         let network = Network::open(agent.net.clone()).await?;
         let inner = Arc::new(Inner {
             config,

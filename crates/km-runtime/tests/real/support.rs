@@ -24,6 +24,7 @@ impl Host {
         let config = OciConfig {
             root: folder.path().join("state"),
             image_root: folder.path().join("images"),
+            registry_certs: folder.path().join("certs"),
             name: folder.path().file_name().unwrap().to_string_lossy().into_owned(),
             pod_cidr: None,
             shim: PathBuf::from(env!("CARGO_BIN_EXE_km-runtime-shim")),

@@ -1,6 +1,6 @@
 //! Images: loaded from files, pulled from a registry, and missing ones.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, net::TcpStream, path::Path, process::Command};
 
 use km_testkit::{Process, eventually, free_port};
 
@@ -36,7 +36,7 @@ fn images_come_from_files_and_registries_and_a_missing_one_says_what_failed() {
 
     // A registry on loopback.
     let port = free_port();
-    let _registry = registry(folder.path(), port);
+    let _registry = registry(folder.path(), port, "");
     push(&archive, port);
     let reference = format!("127.0.0.1:{port}/shell:1");
     kubectl.apply(&pod("pulled", &reference, "Always"));
@@ -46,6 +46,32 @@ fn images_come_from_files_and_registries_and_a_missing_one_says_what_failed() {
     });
     let events = kubectl.run("get events --field-selector involvedObject.name=pulled");
     assert!(events.contains("Pulled"), "{events}");
+
+    // The same images behind a password, which a secret has.
+    let private = free_port();
+    let passwords = folder.path().join("htpasswd");
+    fs::write(&passwords, PASSWORDS).unwrap();
+    let auth = format!("auth: {{htpasswd: {{realm: test, path: {}}}}}\n", passwords.display());
+    let _private = registry(folder.path(), private, &auth);
+    let server = format!("127.0.0.1:{private}");
+    kubectl.run(&format!(
+        "create secret docker-registry pull --docker-server={server} --docker-username=puller --docker-password=secret"
+    ));
+    let secrets = "spec:\n  imagePullSecrets: [{name: pull}]";
+    let manifest = pod("private", &format!("{server}/shell:1"), "Always");
+    kubectl.apply(&manifest.replace("spec:", secrets));
+    kubectl.apply(&manifest.replace("name: private", "name: locked-out"));
+    eventually("the private image ran", || match kubectl.try_run("logs private")?.as_str() {
+        "ran\n" => Ok(()),
+        log => Err(log.to_owned()),
+    });
+    eventually("without the secret the registry refuses", || {
+        let waiting = "{.status.containerStatuses[0].state.waiting.reason}";
+        match kubectl.try_run(&format!("get pod locked-out -o jsonpath={waiting}"))?.as_str() {
+            "ImagePullBackOff" => Ok(()),
+            other => Err(other.to_owned()),
+        }
+    });
 
     // Neither here nor there.
     let missing = format!("127.0.0.1:{port}/nothing:9");
@@ -98,19 +124,24 @@ open(sys.argv[1], "wb").write(tar([(name, 0o644, file, config, ""), (digest + "/
     assert!(status.success());
 }
 
-/// Debian's registry on a loopback port.
-fn registry(folder: &Path, port: u16) -> Process {
-    let config = folder.join("registry.yml");
+/// `puller` with the password `secret`, as `htpasswd -B` writes it.
+const PASSWORDS: &str = "puller:$2b$04$zhcClECdzf6.YZm0YgZ6lu5upnAQ26pZt3WVrGnruG/zb3Ep7LhNW\n";
+
+/// Debian's registry on a loopback port, with further lines of its configuration.
+fn registry(folder: &Path, port: u16, more: &str) -> Process {
+    let config = folder.join(format!("registry-{port}.yml"));
     let storage = folder.join("registry");
     fs::create_dir_all(&storage).unwrap();
     let text = format!(
-        "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '127.0.0.1:{port}'}}\n",
+        "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '127.0.0.1:{port}'}}\n{more}",
         storage.display()
     );
     fs::write(&config, text).unwrap();
-    let process =
-        Process::start(Command::new("docker-registry").arg("serve").arg(&config), &folder.join("registry.log"));
-    eventually("the registry answers", || crate::hello::get(&format!("http://127.0.0.1:{port}/v2/")));
+    let process = Process::start(
+        Command::new("docker-registry").arg("serve").arg(&config),
+        &folder.join(format!("registry-{port}.log")),
+    );
+    eventually("the registry listens", || TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string()));
     process
 }
 
