@@ -6,12 +6,19 @@ use std::{
     io::ErrorKind,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 use crate::{
     PortMapping, Protocol, Result, RuntimeError,
     relay::{self, Relay},
 };
+
+/// A port that another pod of ours has just left may need a moment to be free.
+const PATIENCE: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// Serves one port until dropped.
 #[derive(Debug)]
@@ -21,7 +28,7 @@ pub(super) struct Forwarder {
 
 impl Forwarder {
     /// # Errors
-    /// Somebody else has the port.
+    /// Somebody else has the port, and keeps it.
     pub async fn start(port: &PortMapping, pod: Ipv4Addr) -> Result<Self> {
         let listen = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port.host_port));
         let target = SocketAddr::from((pod, port.container_port));
@@ -29,7 +36,15 @@ impl Forwarder {
             Protocol::Tcp => "TCP",
             Protocol::Udp => "UDP",
         };
-        let relay = relay::start(listen, port.protocol, Arc::new(move |_| Some(target))).await;
+        let deadline = Instant::now() + PATIENCE;
+        let relay = loop {
+            match relay::start(listen, port.protocol, Arc::new(move |_| Some(target))).await {
+                Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < deadline => {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                result => break result,
+            }
+        };
         let relay = relay.map_err(|error| match error.kind() {
             ErrorKind::AddrInUse => RuntimeError::HostPortTaken { port: port.host_port, protocol },
             _ => RuntimeError::Other(format!("host port {}/{protocol} cannot be taken: {error}", port.host_port)),

@@ -45,6 +45,7 @@ fn pods_see_what_their_manifest_says_and_end_as_kubernetes_says() {
     a_memory_hog_is_killed_and_says_so(&kubectl);
     two_containers_share_the_network(&kubectl);
     labels_and_resources_change_while_the_pod_runs(&kubectl);
+    a_host_port_that_something_else_holds_is_named(&kubectl);
 
     turn.cluster.stop();
 }
@@ -188,6 +189,22 @@ fn labels_and_resources_change_while_the_pod_runs(kubectl: &Kubectl) {
     });
     assert_eq!(field(kubectl, "grows", ".status.containerStatuses[0].restartCount"), "0");
     kubectl.run("delete pod grows --grace-period=1");
+}
+
+fn a_host_port_that_something_else_holds_is_named(kubectl: &Kubectl) {
+    // The agent offers 500 ports from 31000 up, and Mesos knows of nobody who holds one of them.
+    let held = (31_100..31_500).find_map(|port| std::net::TcpListener::bind(("0.0.0.0", port)).ok()).unwrap();
+    let port = held.local_addr().unwrap().port();
+    let ports = format!("    ports: [{{containerPort: 80, hostPort: {port}}}]\n");
+    kubectl.apply(&pod("bystander", "sleep 1000", "", ""));
+    kubectl.run("wait --for=condition=Ready pod/bystander --timeout=60s");
+    kubectl.apply(&pod("unlucky", "sleep 1000", &ports, ""));
+    ends(kubectl, "unlucky", "Failed");
+    assert_eq!(field(kubectl, "unlucky", ".status.reason"), "HostPortTaken");
+    let message = field(kubectl, "unlucky", ".status.message");
+    assert!(message.contains(&format!("host port {port}/TCP")), "{message}");
+    assert_eq!(phase(kubectl, "bystander").as_deref(), Ok("Running"));
+    kubectl.run("delete pod bystander unlucky --grace-period=1");
 }
 
 /// The value of the first of these files in the control group that ends so, in whatever hierarchy.
