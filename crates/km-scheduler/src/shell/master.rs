@@ -171,7 +171,8 @@ async fn follow(
     tokio::select! {
         end = pump(&mut stream, events) => end,
         () = watch_agents(operator, events) => End::Broken,
-        () = say_what_stays(&session, framework) => End::Broken,
+        // The call says anew which roles are suppressed; where that matters, it was made in an earlier subscription.
+        () = say_what_stays(&session, framework), if !suppressed => End::Broken,
         () = link.broken.notified() => End::Broken,
         () = session.superseded() => {
             tracing::info!(master = %session.master(), "another master leads now");

@@ -60,6 +60,8 @@ struct State {
     seen: Vec<Seen>,
     streams: Vec<mpsc::UnboundedSender<Bytes>>,
     subscriptions: usize,
+    /// What the master calls its version.
+    version: Option<String>,
     /// Whether the operator API tells the agents. There are none.
     tells_agents: bool,
 }
@@ -112,6 +114,11 @@ impl FakeMaster {
         self.send(&Event { r#type: kind, offers: Some(event::Offers { offers }), ..Event::default() });
     }
 
+    /// From now on the master says that it is of that version.
+    pub fn tell_version(&self, version: &str) {
+        self.inner.lock().version = Some(version.to_owned());
+    }
+
     /// From now on the operator API tells the agents.
     pub fn tell_agents(&self) {
         self.inner.lock().tells_agents = true;
@@ -160,7 +167,7 @@ async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Result<Respons
         let subscription = state.subscriptions;
         state.seen.push(Seen { call: call.clone(), current: stream_id.is_none() });
         let (sender, receiver) = mpsc::unbounded_channel();
-        sender.send(record(&inner.subscribed(&call))).unwrap();
+        sender.send(record(&inner.subscribed(&call, state.version.clone()))).unwrap();
         state.streams.push(sender);
         return Ok(events(subscription, receiver));
     }
@@ -181,12 +188,12 @@ async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Result<Respons
 }
 
 impl Inner {
-    fn subscribed(&self, call: &Call) -> Event {
+    fn subscribed(&self, call: &Call, version: Option<String>) -> Event {
         let framework_id = call.framework_id.clone().unwrap_or_else(|| "framework-1".into());
         let subscribed = event::Subscribed {
             framework_id,
             heartbeat_interval_seconds: Some(self.heartbeat),
-            ..event::Subscribed::default()
+            master_info: version.map(|version| v1::MasterInfo { version: Some(version), ..v1::MasterInfo::default() }),
         };
         Event { r#type: Some(event::Type::Subscribed.into()), subscribed: Some(subscribed), ..Event::default() }
     }

@@ -33,6 +33,7 @@ async fn after_a_masters_restart_old_offers_are_not_used() {
 async fn a_subscription_begins_without_offers_when_nothing_waits() {
     let master = FakeMaster::start(|_| Reply::Accept).await;
     master.tell_agents();
+    master.tell_version("1.11.0");
     let stand = Stand::set(master.address.to_string(), |_| ()).await;
     seen(&master, call::Type::Suppress, 1).await;
     master.cut();
@@ -48,6 +49,12 @@ async fn a_subscription_begins_without_offers_when_nothing_waits() {
     assert_eq!(suppressed(3).await, [""; 0], "a pod waits");
     master.offer(vec![offer("o", "a1", "*", 4.0)]);
     seen(&master, call::Type::Accept, 1).await;
+    // An UPDATE_FRAMEWORK would have ended the suppression.
+    seen(&master, call::Type::UpdateFramework, 1).await;
+    let kinds = master.kinds();
+    let updated = kinds.iter().position(|kind| *kind == "UPDATE_FRAMEWORK");
+    let third = kinds.iter().enumerate().filter(|(_, kind)| **kind == "SUBSCRIBE").nth(2).map(|(at, _)| at);
+    assert!(updated > third, "{kinds:?}");
     stand.strike().await;
 }
 
