@@ -69,8 +69,8 @@ pub struct Flags {
     /// Roles whose resources pods without annotation may use, the preferred first.
     #[arg(long, default_value = "*", value_delimiter = ',')]
     pub mesos_default_pod_roles: Vec<String>,
-    /// What an offer must hold to be made at all, any one of these, such as `cpus:0.5;mem:128|cpus:4`. When empty the
-    /// master decides.
+    /// What an offer must hold to be made at all, any one of these, such as `cpus:0.5;mem:128|cpus:4`; by role as
+    /// `prod=cpus:4,test=cpus:0.5`. When empty the master decides.
     #[arg(long, default_value = "")]
     pub mesos_min_allocatable_resources: String,
     /// What Kubernetes calls resources of Mesos, as pairs such as `gpus=nvidia.com/gpu`, comma-separated. Others are called

@@ -53,26 +53,29 @@ impl Flags {
         Ok(address)
     }
 
-    /// What offers of each role must hold.
+    /// What offers of each role must hold: the same for all, or with `ROLE=` in front for that one.
     pub(super) fn offer_filters(&self) -> Result<BTreeMap<String, v1::OfferFilters>, FlagsError> {
         let text = self.mesos_min_allocatable_resources.trim();
         if text.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let bad = |reason: String| FlagsError { flag: "mesos-min-allocatable-resources", reason };
-        let minimum = |text: &str| {
-            let amounts = Quantities::parse(text).map_err(|error| bad(error.to_string()))?;
-            if amounts.is_empty() {
-                return Err(bad(format!("'{text}' asks for nothing, expected such as 'cpus:0.5;mem:128'")));
+        let roles = self.subscribed_roles();
+        if !text.contains('=') {
+            let filters = minima(text)?;
+            return Ok(roles.into_iter().map(|role| (role, filters.clone())).collect());
+        }
+        let mut by_role = BTreeMap::new();
+        for part in text.split(',') {
+            let (role, text) = part.split_once('=').ok_or_else(|| bad_minima(format!("'{part}' names no role")))?;
+            let role = role.trim();
+            if !roles.iter().any(|known| known == role) {
+                return Err(bad_minima(format!("'{role}' is none of the roles of offers: {}", roles.join(", "))));
             }
-            let amounts = amounts.iter();
-            let quantities =
-                amounts.map(|(name, amount)| (name.to_owned(), v1::value::Scalar { value: amount.to_f64() })).collect();
-            Ok(ResourceQuantities { quantities })
-        };
-        let quantities = text.split('|').map(minimum).collect::<Result<_, _>>()?;
-        let filters = v1::OfferFilters { min_allocatable_resources: Some(MinAllocatableResources { quantities }) };
-        Ok(self.subscribed_roles().into_iter().map(|role| (role, filters.clone())).collect())
+            if by_role.insert(role.to_owned(), minima(text)?).is_some() {
+                return Err(bad_minima(format!("'{role}' is named twice")));
+            }
+        }
+        Ok(by_role)
     }
 
     /// The masters, and how they are spoken to.
@@ -114,6 +117,26 @@ impl Flags {
         let principal = self.mesos_authentication_principal.clone();
         Ok(Some(Credentials { principal, secret: secret.trim_end_matches(['\r', '\n']).to_owned() }))
     }
+}
+
+fn bad_minima(reason: String) -> FlagsError {
+    FlagsError { flag: "mesos-min-allocatable-resources", reason }
+}
+
+/// Reads amounts of which any one will do.
+fn minima(text: &str) -> Result<v1::OfferFilters, FlagsError> {
+    let minimum = |text: &str| {
+        let amounts = Quantities::parse(text).map_err(|error| bad_minima(error.to_string()))?;
+        if amounts.is_empty() {
+            return Err(bad_minima(format!("'{text}' asks for nothing, expected such as 'cpus:0.5;mem:128'")));
+        }
+        let amounts = amounts.iter();
+        let quantities =
+            amounts.map(|(name, amount)| (name.to_owned(), v1::value::Scalar { value: amount.to_f64() })).collect();
+        Ok(ResourceQuantities { quantities })
+    };
+    let quantities = text.split('|').map(minimum).collect::<Result<_, _>>()?;
+    Ok(v1::OfferFilters { min_allocatable_resources: Some(MinAllocatableResources { quantities }) })
 }
 
 #[cfg(test)]
@@ -170,7 +193,22 @@ mod tests {
             .collect();
         assert_eq!(minima, [vec![("cpus", 0.5), ("mem", 128.0)], vec![("cpus", 4.0)]]);
         assert_eq!(asked.keys().collect::<Vec<_>>(), ["a", "b"]);
-        for text in ["cpus", "cpus:many", "cpus:1|", "cpus:0"] {
+        let of_one = filters("b=cpus:2").expect("it is well-formed");
+        assert_eq!(of_one.keys().collect::<Vec<_>>(), ["b"]);
+        let of_each = filters("a=cpus:1|mem:64, b=cpus:2").expect("it is well-formed");
+        let count = |role: &str| of_each[role].min_allocatable_resources.as_ref().map(|least| least.quantities.len());
+        assert_eq!((count("a"), count("b")), (Some(2), Some(1)));
+        for text in [
+            "cpus",
+            "cpus:many",
+            "cpus:1|",
+            "cpus:0",
+            "c=cpus:1",
+            "a=cpus:1,cpus:2",
+            "a=cpus:1,a=cpus:2",
+            "a=",
+            "a=cpus:x",
+        ] {
             assert_eq!(filters(text).map_err(|error| error.flag), Err("mesos-min-allocatable-resources"), "{text}");
         }
     }
