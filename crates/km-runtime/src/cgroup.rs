@@ -9,6 +9,9 @@ use std::{
 
 use crate::files::{absent_is_fine, remove_if_empty};
 
+/// Where control groups are mounted by convention.
+const ROOT: &str = "/sys/fs/cgroup";
+
 /// How long the kernel may take to let go of a group whose processes were killed.
 const REMOVAL_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -126,7 +129,35 @@ pub fn check_writable() -> Result<(), String> {
             .and_then(|()| fs::remove_dir(&probe))
             .map_err(|error| format!("no group can be made in {}: {error}", root.display()))?;
     }
-    Ok(())
+    check_controllers()
+}
+
+/// Where version 2 is alone, limits need its controllers: one that a hierarchy of version 1 has, or that the outer
+/// container does not pass on, is missing there.
+fn check_controllers() -> Result<(), String> {
+    let table = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
+    if !is_unified(&table) {
+        return Ok(());
+    }
+    let file = Path::new(ROOT).join("cgroup.controllers");
+    let controllers = fs::read_to_string(&file).map_err(|error| format!("reading {}: {error}", file.display()))?;
+    match missing_controllers(&controllers).as_slice() {
+        [] => Ok(()),
+        missing => Err(format!("control groups of version 2 without {}, see {}", missing.join(", "), file.display())),
+    }
+}
+
+/// Whether version 2 is mounted where all look first; the last mount on a folder counts.
+fn is_unified(mountinfo: &str) -> bool {
+    let kinds = mountinfo.lines().filter_map(|line| {
+        let (fixed, source) = line.split_once(" - ")?;
+        (fixed.split(' ').nth(4) == Some(ROOT)).then(|| source.split(' ').next())?
+    });
+    kinds.last() == Some("cgroup2")
+}
+
+fn missing_controllers(controllers: &str) -> Vec<&'static str> {
+    ["cpu", "memory"].into_iter().filter(|needed| !controllers.split_whitespace().any(|one| one == *needed)).collect()
 }
 
 #[cfg(test)]
@@ -141,6 +172,22 @@ mod tests {
             28 26 0:25 / /sys/fs/cgroup/memory rw shared:5 master:1 - cgroup cgroup rw,memory\n";
         let expected = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory"].map(PathBuf::from);
         assert_eq!(parse_hierarchies(table), expected);
+    }
+
+    #[test]
+    fn version_2_alone_needs_its_controllers() {
+        let unified = "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        let hybrid = "26 25 0:23 / /sys/fs/cgroup ro - tmpfs tmpfs ro\n27 26 0:24 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        for (table, wanted) in [(unified, true), (hybrid, false), (&*format!("{hybrid}{unified}"), true), ("", false)] {
+            assert_eq!(is_unified(table), wanted, "{table}");
+        }
+        for (controllers, missing) in [
+            ("cpuset cpu io memory hugetlb pids\n", vec![]),
+            ("hugetlb\n", vec!["cpu", "memory"]),
+            ("cpuset memory\n", vec!["cpu"]),
+        ] {
+            assert_eq!(missing_controllers(controllers), missing);
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::{cgroup, net};
 
+const CGROUPS: &str = "mount control groups writable, with the controllers cpu and memory";
+
 /// One requirement, whether it is met, and what to do when it is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
@@ -32,7 +34,7 @@ pub async fn preflight() -> Vec<Check> {
         return checks;
     }
     checks.push(check("overlayfs", true, overlayfs()));
-    checks.push(check("cgroups", true, with_way_out(cgroup::check_writable(), "mount control groups writable")));
+    checks.push(check("cgroups", true, with_way_out(cgroup::check_writable(), CGROUPS)));
     let links = net::check_links().await.map_err(|error| error.to_string());
     checks.push(check("network", true, with_way_out(links, "use a kernel with bridge and veth, and CAP_NET_ADMIN")));
     let nft = net::check_nft().await.map_err(|error| error.to_string());

@@ -129,3 +129,20 @@ async fn agents_on_one_host_have_networks_of_their_own_and_reach_each_other() {
     let (status, text) = run(&second, shell("c2", "p2", &script)).await;
     assert_eq!((status.exit_code, text.lines().last()), (Some(0), Some("ok")), "{text}");
 }
+
+/// The same once more on a machine without nft: in a mount namespace where its folder is empty.
+#[test]
+fn host_ports_are_reached_where_there_is_no_nft() {
+    let empty = tempfile::tempdir().unwrap();
+    let script = "mount --bind \"$1\" /usr/sbin; PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin\n\
+                  if command -v nft; then echo nft is still there; exit 1; fi\n\
+                  exec \"$2\" --exact network::host_ports_are_reached_from_everywhere network::udp_ports_are_forwarded";
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-ec", script, "sh"])
+        .arg(empty.path())
+        .arg(std::env::current_exe().unwrap())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("2 passed"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}
