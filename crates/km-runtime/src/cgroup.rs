@@ -149,11 +149,11 @@ fn check_controllers() -> Result<(), String> {
 
 /// Whether version 2 is mounted where all look first; the last mount on a folder counts.
 fn is_unified(mountinfo: &str) -> bool {
-    let kinds = mountinfo.lines().filter_map(|line| {
+    let mut kinds = mountinfo.lines().rev().filter_map(|line| {
         let (fixed, source) = line.split_once(" - ")?;
         (fixed.split(' ').nth(4) == Some(ROOT)).then(|| source.split(' ').next())?
     });
-    kinds.last() == Some("cgroup2")
+    kinds.next() == Some("cgroup2")
 }
 
 fn missing_controllers(controllers: &str) -> Vec<&'static str> {
