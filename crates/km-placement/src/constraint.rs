@@ -65,9 +65,13 @@ pub struct Pattern {
 
 impl Pattern {
     fn new(text: &str) -> Result<Self, String> {
-        let whole = format!("^(?:{text})$");
-        let regex = RegexBuilder::new(&whole).size_limit(PATTERN_LIMIT).dot_matches_new_line(true).build();
-        let regex = (!text.is_empty()).then_some(regex).transpose().map_err(|error| error.to_string())?;
+        let build = |pattern: &str| {
+            let regex = RegexBuilder::new(pattern).size_limit(PATTERN_LIMIT).dot_matches_new_line(true).build();
+            regex.map_err(|error| error.to_string())
+        };
+        // By itself first: a parenthesis too many would end the group that makes it match whole values.
+        build(text)?;
+        let regex = (!text.is_empty()).then(|| build(&format!("^(?:{text})$"))).transpose()?;
         Ok(Self { text: text.to_owned(), regex })
     }
 

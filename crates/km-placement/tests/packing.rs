@@ -214,6 +214,8 @@ fn a_wish_that_cannot_be_understood_is_refused_by_name() {
     let table = [
         ("k8s.mesosphere.io/placement", "tetris", "\"tetris\" is none of pack, spread, fcfs"),
         ("k8s.mesosphere.io/constraints", "[[\"a\",\"NEAR\"]]", "\"NEAR\" is no operator"),
+        // In a group of its own it would match any value that ends with b.
+        ("k8s.mesosphere.io/constraints", "[[\"a\",\"LIKE\",\"a)|(b\"]]", "unopened group"),
         ("k8s.mesosphere.io/constraints", "hostname:UNIQUE", "not a JSON list of lists of texts"),
     ];
     for (key, value, expected) in table {

@@ -5,13 +5,13 @@ use std::time::Duration;
 use km_kube::pod::DefaultLimits;
 use km_mesos_proto::v1::{self, framework_info::capability::Type as Capability};
 use km_placement::{Policy, Strategy};
-use km_podtask::{NamesError, PortStrategy, ResourceNames, limits::Accounting, roles, static_pods};
+use km_podtask::{
+    NamesError, PortStrategy, ResourceNames, limits::Accounting, memory_from_mesos, roles, static_pods, thousandths,
+};
 use thiserror::Error;
 
 use super::{Flags, Tuning};
 use crate::core::{Config, DefaultSpread};
-
-const MEGABYTE: f64 = 1024.0 * 1024.0;
 
 /// A flag whose value can't be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -116,8 +116,8 @@ impl Flags {
             executor,
             // Wrong pairs were refused by the check.
             resource_names: self.resource_names().unwrap_or_default(),
-            executor_milli_cpu: (self.mesos_executor_cpus * 1000.0).round() as i64 + extra.milli_cpu,
-            executor_memory_bytes: (self.mesos_executor_mem * MEGABYTE) as i64 + extra.memory_bytes,
+            executor_milli_cpu: thousandths(self.mesos_executor_cpus) + extra.milli_cpu,
+            executor_memory_bytes: memory_from_mesos(thousandths(self.mesos_executor_mem)) + extra.memory_bytes,
             accounting,
             default_limits,
             default_spread: DefaultSpread::parse(&self.default_topology_spread).unwrap_or(DefaultSpread::Auto),
@@ -145,8 +145,8 @@ impl Flags {
         let limits = self.pod_accounting == "limits";
         let accounting = if limits { Accounting::Limits } else { Accounting::Requests };
         let default_limits = DefaultLimits {
-            milli_cpu: (self.default_container_cpu_limit * 1000.0) as i64,
-            memory_bytes: (self.default_container_mem_limit * MEGABYTE) as i64,
+            milli_cpu: thousandths(self.default_container_cpu_limit),
+            memory_bytes: memory_from_mesos(thousandths(self.default_container_mem_limit)),
             ..DefaultLimits::default()
         };
         (accounting, default_limits)
@@ -225,6 +225,19 @@ mod tests {
         ];
         for (flag, flags) in table {
             assert_eq!(flags.resolve().map(drop).map_err(|error| error.flag), Err(flag));
+        }
+    }
+
+    /// In binary, 1.001 · 1000 and the like are a little less than whole.
+    #[test]
+    fn amounts_keep_their_thousandths() {
+        for thousandth in 1..5000_i64 {
+            let amount = thousandth as f64 / 1000.0;
+            let flags =
+                Flags { default_container_cpu_limit: amount, default_container_mem_limit: amount, ..Flags::default() };
+            let limits = flags.counting().1;
+            assert_eq!(limits.milli_cpu, thousandth);
+            assert_eq!(limits.memory_bytes, thousandth * 1024 * 1024 / 1000, "{amount} MB");
         }
     }
 
