@@ -58,13 +58,15 @@ impl Agent {
         if let Some(role) = allocation {
             environment.push(("MESOS_ALLOCATION_ROLE".to_owned(), role));
         }
+        let user = command.user.clone().unwrap_or_else(|| framework.info.user.clone());
         Some(Launch {
             container,
             framework_id: framework_id.to_owned(),
             executor_id: executor_id.to_owned(),
+            volumes: self.mounts(&sandbox, &task.info.resources, Some(&user)),
             sandbox,
             environment,
-            user: Some(command.user.clone().unwrap_or_else(|| framework.info.user.clone())),
+            user: Some(user),
             command,
         })
     }

@@ -2,6 +2,7 @@
 
 use km_mesos_proto::v1::{self, executor};
 
+use super::volumes::Mount;
 use crate::link::{AgentMessage, MasterMessage};
 
 /// Something that happened.
@@ -52,6 +53,14 @@ pub enum Action {
     Signal { container: String },
     /// End a container with all its processes (SIGKILL), also one that is still being launched.
     Destroy { container: String },
+    /// Make a volume's directory, if it is not there yet.
+    MakeVolume { path: String },
+    /// Remove a volume's data: its directory, or what is in it when the directory is a disk of its own.
+    ClearVolume { path: String },
+    /// Let a volume appear in a sandbox.
+    LinkVolume(Mount),
+    /// Let it disappear there; its data stay.
+    UnlinkVolume { link: String },
     /// Replace the file at that path below the checkpoint directory, atomically and durably.
     Write { path: String, content: Vec<u8> },
     /// Remove the file or directory at that path below the checkpoint directory (empty: all of it), if it is there.
@@ -73,6 +82,8 @@ pub struct Launch {
     pub environment: Vec<(String, String)>,
     /// The user to become, when the agent may.
     pub user: Option<String>,
+    /// Persistent volumes to appear in the sandbox.
+    pub volumes: Vec<Mount>,
 }
 
 /// Why an executor's call is not taken: the HTTP status and its text.

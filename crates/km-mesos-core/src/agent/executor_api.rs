@@ -19,8 +19,10 @@ impl Agent {
     pub fn check(&self, call: &Call) -> Result<(), Refusal> {
         validate(call).map_err(|why| Refusal::new(400, format!("Failed to validate Executor::Call: {why}")))?;
         let kind = call.r#type();
-        if kind == call::Type::Heartbeat {
-            return Ok(());
+        match kind {
+            call::Type::Heartbeat => return Ok(()),
+            call::Type::Unknown => return Err(Refusal::new(501, "501 Not Implemented.")),
+            _ => {}
         }
         if self.phase == Phase::Recovering && kind != call::Type::Subscribe {
             return Err(Refusal::new(503, "Agent has not finished recovery"));
@@ -180,32 +182,32 @@ fn validate(call: &Call) -> Result<(), String> {
         call::Type::Subscribe if call.subscribe.is_none() => missing("subscribe"),
         call::Type::Message if call.message.is_none() => missing("message"),
         call::Type::Update => match &call.update {
-            Some(update) => validate_status(&update.status, &call.executor_id),
+            Some(update) => validate_status(&update.status, call),
             None => missing("update"),
         },
         _ => Ok(()),
     }
 }
 
-fn validate_status(status: &v1::TaskStatus, executor_id: &v1::ExecutorId) -> Result<(), String> {
+fn validate_status(status: &v1::TaskStatus, call: &Call) -> Result<(), String> {
     match &status.uuid {
         None => return Err("Expecting 'uuid' to be present".to_owned()),
-        Some(uuid) if uuid.len() != 16 => {
-            return Err(format!("Not a valid UUID: expected 16 bytes, got {}", uuid.len()));
-        }
+        Some(uuid) if uuid.len() != 16 => return Err("Not a valid UUID".to_owned()),
         Some(_) => {}
     }
-    if status.executor_id.as_ref().is_some_and(|id| id != executor_id) {
-        return Err("ExecutorID in Call does not match ExecutorID in TaskStatus".to_owned());
-    }
-    if status.source != Some(Source::Executor.into()) {
+    let own = &call.executor_id.value;
+    if let Some(other) = status.executor_id.as_ref().filter(|id| **id != call.executor_id) {
         return Err(format!(
-            "Received Call from executor {} with invalid source, expecting 'SOURCE_EXECUTOR'",
-            executor_id.value
+            "ExecutorID in Call: {own} does not match ExecutorID in TaskStatus: {}",
+            other.value
         ));
     }
+    let who = format!("executor {own} of framework {}", call.framework_id.value);
+    if status.source != Some(Source::Executor.into()) {
+        return Err(format!("Received Call from {who} with invalid source, expecting 'SOURCE_EXECUTOR'"));
+    }
     if status.state() == TaskState::TaskStaging {
-        return Err(format!("Received TASK_STAGING from executor {} which is not allowed", executor_id.value));
+        return Err(format!("Received TASK_STAGING from {who} which is not allowed"));
     }
     Ok(())
 }

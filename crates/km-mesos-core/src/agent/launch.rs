@@ -137,13 +137,15 @@ impl Agent {
         let executor = framework.executors.get(executor_id)?;
         let command = executor.info.command.clone().unwrap_or_default();
         let sandbox = self.sandbox(framework_id, executor_id, &executor.container);
+        let user = command.user.clone().unwrap_or_else(|| framework.info.user.clone());
         Some(Launch {
+            volumes: self.mounts(&sandbox, &executor.info.resources, Some(&user)),
             container: executor.container.clone(),
             framework_id: framework_id.to_owned(),
             executor_id: executor_id.to_owned(),
             environment: self.executor_environment(framework, executor, &command, &sandbox),
             sandbox,
-            user: Some(command.user.clone().unwrap_or_else(|| framework.info.user.clone())),
+            user: Some(user),
             command,
         })
     }
@@ -163,6 +165,7 @@ impl Agent {
         for delivery in queue {
             let mut infos = Vec::new();
             for name in delivery.tasks() {
+                self.link_volumes(framework_id, name);
                 if let Some(task) = self.task_mut(framework_id, name) {
                     task.delivered = true;
                     infos.push(task.info.clone());

@@ -83,10 +83,12 @@ impl Agent {
         }
         AgentMessage::Register {
             info: self.info.clone(),
+            resources: self.resources.clone(),
             version: self.config.version.clone(),
             frameworks: self.frameworks.values().map(|framework| framework.info.clone()).collect(),
             executors,
             tasks,
+            operations: self.ended_operations(),
         }
     }
 
@@ -162,6 +164,10 @@ impl Agent {
             MasterMessage::UpdateFramework { framework } => self.update_framework(framework),
             MasterMessage::Drain { config } => self.drain(config),
             MasterMessage::CheckpointResources { resources } => self.checkpoint_resources(resources),
+            MasterMessage::ApplyOperation { operation, resources } => self.apply_operation(operation, resources),
+            MasterMessage::AcknowledgeOperation { operation_uuid, status_uuid } => {
+                self.acknowledge_operation(&operation_uuid, &status_uuid);
+            }
         }
     }
 
@@ -175,8 +181,7 @@ impl Agent {
         if self.info.id.is_none() {
             tracing::info!(agent_id = agent_id.value, "registered");
             self.info.id = Some(agent_id);
-            let content = record(&AgentRecord { info: self.info.clone() });
-            self.act(Action::Write { path: paths::AGENT.to_owned(), content });
+            self.save_agent();
         }
         self.link.state = LinkState::Registered { ping_timeout };
         self.link.attempts = 0;
@@ -187,6 +192,11 @@ impl Agent {
         self.forward_everything();
     }
 
+    pub(super) fn save_agent(&mut self) {
+        let content = record(&AgentRecord { info: self.info.clone() });
+        self.act(Action::Write { path: paths::AGENT.to_owned(), content });
+    }
+
     fn update_framework(&mut self, info: v1::FrameworkInfo) {
         let known = info.id.as_ref().is_some_and(|id| self.frameworks.contains_key(&id.value));
         if known {
@@ -194,8 +204,9 @@ impl Agent {
         }
     }
 
-    fn checkpoint_resources(&mut self, resources: Vec<v1::Resource>) {
-        self.info.resources.clone_from(&resources);
+    pub(super) fn checkpoint_resources(&mut self, resources: Vec<v1::Resource>) {
+        let before = std::mem::replace(&mut self.resources, resources.clone());
+        self.change_volumes(&before, &resources);
         let content = record(&ResourcesRecord { resources });
         self.act(Action::Write { path: paths::RESOURCES.to_owned(), content });
     }

@@ -17,7 +17,9 @@ mod framework;
 mod kill;
 mod launch;
 mod master_link;
+mod operations;
 mod paths;
+mod reconfiguration;
 mod recovery;
 mod shutdown;
 mod status;
@@ -27,6 +29,7 @@ mod tests;
 mod timers;
 mod updates;
 mod view;
+mod volumes;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -36,13 +39,29 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 pub use environment::duration_text;
 pub use event::{Action, Event, Launch, Refusal};
 pub use paths::{path_component, sandbox};
+pub use reconfiguration::Reconfiguration;
 pub use recovery::{Recovered, RecoveryError};
 pub use view::Counts;
+pub use volumes::Mount;
 
 use framework::Framework;
 use master_link::MasterLink;
 use timers::{Timer, Timers};
 use view::Completed;
+
+/// What an agent of this kind can do, in Apache Mesos' order. It has no resource providers.
+pub const CAPABILITIES: [v1::agent_info::capability::Type; 7] = {
+    use v1::agent_info::capability::Type::*;
+    [
+        MultiRole,
+        HierarchicalRole,
+        ReservationRefinement,
+        ResizeVolume,
+        AgentOperationFeedback,
+        AgentDraining,
+        TaskResourceLimits,
+    ]
+};
 
 /// How an agent is set up. Times are the flags of the same names.
 #[derive(Clone, Debug)]
@@ -73,12 +92,18 @@ pub struct Config {
 #[derive(Debug)]
 pub struct Agent {
     config: Config,
+    /// As the flags say, with the id once there is one.
     info: v1::AgentInfo,
+    /// What reservations and volumes made of its resources.
+    resources: Vec<v1::Resource>,
+    /// It differs from what an earlier start wrote down.
+    changed: bool,
     rng: StdRng,
     now: Duration,
     phase: Phase,
     link: MasterLink,
     frameworks: BTreeMap<String, Framework>,
+    operations: operations::Operations,
     /// Which executor (and, for built-in ones, which task) a container belongs to.
     containers: BTreeMap<String, Owner>,
     draining: Option<drain::Draining>,
@@ -114,12 +139,15 @@ impl Agent {
     pub fn new(config: Config, recovered: Recovered) -> Self {
         let mut agent = Self {
             info: config.info.clone(),
+            resources: config.info.resources.clone(),
+            changed: false,
             rng: StdRng::seed_from_u64(config.seed),
             config,
             now: Duration::ZERO,
             phase: Phase::Recovering,
             link: MasterLink::default(),
             frameworks: BTreeMap::new(),
+            operations: BTreeMap::new(),
             containers: BTreeMap::new(),
             draining: None,
             timers: Timers::default(),
@@ -158,6 +186,11 @@ impl Agent {
         &self.info
     }
 
+    /// Its resources as reservations and volumes have shaped them.
+    pub fn resources(&self) -> &[v1::Resource] {
+        &self.resources
+    }
+
     fn dispatch(&mut self, event: Event) {
         if self.phase == Phase::Ended {
             return;
@@ -183,6 +216,7 @@ impl Agent {
             Timer::RecoveryEnd => self.end_recovery(),
             Timer::Heartbeat => self.heartbeat(),
             Timer::Executor(framework, executor) => self.executor_timer(&framework, &executor),
+            Timer::Operation(key) => self.tell_operation(&key),
             Timer::Retry(framework, task) => self.retry(&framework, &task),
             Timer::KillGrace(framework, task) => self.kill_grace_over(&framework, &task),
             Timer::Completion(framework, task) => self.completion_time_over(&framework, &task),

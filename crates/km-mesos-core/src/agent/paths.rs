@@ -17,7 +17,12 @@ pub fn sandbox(work_dir: &str, agent: &str, framework: &str, executor: &str, con
 pub(super) const AGENT: &str = "agent";
 pub(super) const RESOURCES: &str = "resources";
 pub(super) const FRAMEWORKS: &str = "frameworks";
+pub(super) const OPERATIONS: &str = "operations";
 pub(super) const DRAINING: &str = "draining";
+
+pub(super) fn operation(key: &str) -> String {
+    format!("{OPERATIONS}/{key}")
+}
 
 pub(super) fn framework_directory(framework: &str) -> String {
     format!("{FRAMEWORKS}/{}", path_component(framework))

@@ -13,7 +13,9 @@ use super::{
     executor::{Executor, Kind, State, Verdict},
     framework::Framework,
     master_link::{AgentRecord, ResourcesRecord},
+    operations::Ended,
     paths,
+    reconfiguration::{self, Reconfiguration},
     task::Task,
     timers::Timer,
 };
@@ -29,12 +31,13 @@ pub struct RecoveryError {
 /// What the checkpoint directory held.
 #[derive(Debug, Default)]
 pub struct Recovered {
-    id: Option<v1::AgentId>,
+    info: Option<v1::AgentInfo>,
     resources: Option<Vec<v1::Resource>>,
     draining: Option<Draining>,
     frameworks: Vec<Framework>,
     executors: Vec<Executor>,
     tasks: Vec<(String, Task)>,
+    operations: Vec<Ended>,
 }
 
 impl Recovered {
@@ -44,9 +47,10 @@ impl Recovered {
         for (path, content) in files {
             let parts: Vec<&str> = path.split('/').collect();
             match parts.as_slice() {
-                [paths::AGENT] => recovered.id = parse::<AgentRecord>(path, content)?.info.id,
+                [paths::AGENT] => recovered.info = Some(parse::<AgentRecord>(path, content)?.info),
                 [paths::RESOURCES] => recovered.resources = Some(parse::<ResourcesRecord>(path, content)?.resources),
                 [paths::DRAINING] => recovered.draining = Some(parse(path, content)?),
+                [paths::OPERATIONS, _] => recovered.operations.push(parse(path, content)?),
                 ["frameworks", _, "info"] => recovered.frameworks.push(parse(path, content)?),
                 ["frameworks", _, "executors", _, "info"] => recovered.executors.push(parse(path, content)?),
                 ["frameworks", directory, "tasks", _, "info"] => {
@@ -57,6 +61,20 @@ impl Recovered {
             }
         }
         Ok(recovered)
+    }
+
+    /// Brings what was left behind in line with what the flags say now.
+    ///
+    /// # Errors
+    /// The agent can't go on as the one that it was; the text says why.
+    pub fn reconfigured(mut self, info: &v1::AgentInfo, policy: Reconfiguration) -> Result<Self, String> {
+        if let Some(old) = &self.info {
+            reconfiguration::check(old, info, policy)?;
+        }
+        if let Some(shaped) = &self.resources {
+            self.resources = Some(reconfiguration::reshape(shaped, &info.resources)?);
+        }
+        Ok(self)
     }
 
     /// The containers that should be running.
@@ -75,11 +93,15 @@ fn parse<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<T, RecoveryE
 
 impl Agent {
     pub(super) fn adopt(&mut self, recovered: Recovered) {
-        self.info.id = recovered.id;
+        if let Some(old) = recovered.info {
+            self.info.id.clone_from(&old.id);
+            self.changed = old != self.info;
+        }
         self.draining = recovered.draining;
         if let Some(resources) = recovered.resources {
-            self.info.resources = resources;
+            self.resources = resources;
         }
+        self.operations = recovered.operations.into_iter().map(|ended| (ended.key(), ended)).collect();
         for framework in recovered.frameworks {
             self.frameworks.insert(framework.id().value, framework);
         }
@@ -124,6 +146,10 @@ impl Agent {
     pub(super) fn start(&mut self) {
         if self.phase != Phase::Recovering {
             return;
+        }
+        self.restore_volumes();
+        if std::mem::take(&mut self.changed) {
+            self.save_agent();
         }
         for framework in self.frameworks.keys().cloned().collect::<Vec<_>>() {
             self.resume_framework(&framework);

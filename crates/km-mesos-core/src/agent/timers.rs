@@ -15,6 +15,8 @@ pub(super) enum Timer {
     Heartbeat,
     /// Registration timeout or end of the shutdown grace of an executor, by its state.
     Executor(String, String),
+    /// An operation's end was not acknowledged.
+    Operation(String),
     /// The update in flight was not acknowledged.
     Retry(String, String),
     /// A built-in task was asked to end long enough ago.

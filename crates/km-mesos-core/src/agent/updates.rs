@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::{Agent, task::Task, timers::Timer};
 use crate::link::{AgentMessage, codec};
 
-const FIRST_RETRY: Duration = Duration::from_secs(10);
-const LAST_RETRY: Duration = Duration::from_secs(10 * 60);
+pub(super) const FIRST_RETRY: Duration = Duration::from_secs(10);
+pub(super) const LAST_RETRY: Duration = Duration::from_secs(10 * 60);
 /// How many acknowledged updates are remembered to know a late duplicate.
 const REMEMBERED: usize = 32;
 
@@ -101,10 +101,14 @@ impl Agent {
             return;
         }
         task.state = status.state();
+        let over = task.is_terminal();
         let first = task.updates.pending.len() == 1;
         task.statuses.push_back(TaskStatus { data: None, ..status });
         if task.statuses.len() > REMEMBERED {
             task.statuses.pop_front();
+        }
+        if over {
+            self.unlink_volumes(framework_id, &task_id);
         }
         self.save_task(framework_id, &task_id);
         if first {
@@ -141,6 +145,7 @@ impl Agent {
             }
             self.forward(&framework, &task);
         }
+        self.tell_all_operations();
     }
 
     fn tasks_with_updates(&self) -> Vec<(String, String)> {

@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use km_mesos_proto::v1::{self, TaskState, agent::response};
+use km_mesos_proto::{
+    resources::Resources,
+    v1::{self, TaskState, agent::response},
+};
 
 use super::{Agent, executor::State, task::Task};
 
@@ -14,7 +17,8 @@ pub(super) struct Completed {
     tasks: VecDeque<(String, v1::Task)>,
     executors: VecDeque<v1::ExecutorInfo>,
     frameworks: VecDeque<v1::FrameworkInfo>,
-    counts: [u64; 4],
+    counts: [u64; 5],
+    executors_ended: u64,
 }
 
 impl Completed {
@@ -23,7 +27,8 @@ impl Completed {
             TaskState::TaskFinished => 0,
             TaskState::TaskFailed => 1,
             TaskState::TaskKilled => 2,
-            _ => 3,
+            TaskState::TaskGone => 3,
+            _ => 4,
         };
         self.counts[column] += 1;
         push(&mut self.tasks, (framework.to_owned(), task.to_proto(framework)));
@@ -34,6 +39,7 @@ impl Completed {
     }
 
     pub fn add_executor(&mut self, executor: v1::ExecutorInfo) {
+        self.executors_ended += 1;
         push(&mut self.executors, executor);
     }
 
@@ -64,7 +70,9 @@ pub struct Counts {
     pub tasks_finished: u64,
     pub tasks_failed: u64,
     pub tasks_killed: u64,
+    pub tasks_gone: u64,
     pub tasks_lost: u64,
+    pub executors_terminated: u64,
 }
 
 impl Agent {
@@ -88,8 +96,25 @@ impl Agent {
                 }
             }
         }
-        [counts.tasks_finished, counts.tasks_failed, counts.tasks_killed, counts.tasks_lost] = self.completed.counts;
+        let ended = self.completed.counts;
+        [counts.tasks_finished, counts.tasks_failed, counts.tasks_killed, counts.tasks_gone, counts.tasks_lost] = ended;
+        counts.executors_terminated = self.completed.executors_ended;
         counts
+    }
+
+    /// What executors and tasks that have not ended hold.
+    pub fn used(&self) -> Resources {
+        let mut used = Resources::default();
+        for framework in self.frameworks.values() {
+            let tasks = framework.tasks.values().filter(|task| !task.foreign && !task.is_terminal());
+            let held = tasks.map(|task| &task.info.resources);
+            let executors = framework.executors.values().map(|executor| &executor.info.resources);
+            for resources in held.chain(executors) {
+                // The master checked them; what can't be read counts as nothing.
+                used += Resources::from_protos(resources).unwrap_or_default().unallocated();
+            }
+        }
+        used
     }
 
     pub fn get_frameworks(&self) -> response::GetFrameworks {

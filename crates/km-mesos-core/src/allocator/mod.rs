@@ -8,6 +8,7 @@
 mod books;
 pub mod constraints;
 mod filters;
+mod frameworks;
 mod pass;
 pub mod quota;
 pub(crate) mod reservations;
@@ -21,12 +22,10 @@ use std::{
 
 use km_mesos_proto::{
     resources::{Quantities, Resources},
-    v1::{self, framework_info::capability::Type as Capability, scheduler::OfferConstraints},
+    v1::{self, offer::Operation},
 };
 
-use crate::framework_info::{has_capability, roles_of};
-use constraints::Constraints;
-use filters::Filters;
+use frameworks::FrameworkState;
 use quota::Quota;
 use scalars::scalars_of;
 use sorter::Sorter;
@@ -52,30 +51,16 @@ struct AgentState {
 }
 
 impl AgentState {
+    /// Shared volumes are always free: any number of frameworks may use them.
     fn free(&self) -> Resources {
-        self.total.clone() - &self.taken
+        let shared = self.total.shared();
+        let rest = self.total.clone() - &self.taken;
+        if shared.is_empty() { rest } else { rest.non_shared() + shared }
     }
 
     fn has_gpus(&self) -> bool {
         !self.total.scalar("gpus").is_zero()
     }
-}
-
-#[derive(Debug)]
-struct FrameworkState {
-    active: bool,
-    roles: BTreeSet<String>,
-    suppressed: BTreeSet<String>,
-    refinement: bool,
-    gpus: bool,
-    shared: bool,
-    revocable: bool,
-    constraints: Constraints,
-    /// The role's own minimum, where it has one: any one of these, or anything at all when the list is empty.
-    min_allocatable: BTreeMap<String, Vec<Quantities>>,
-    filters: Filters,
-    /// What it is offered or uses, by role.
-    held: BTreeMap<String, Quantities>,
 }
 
 /// See the module's text.
@@ -113,112 +98,6 @@ impl Allocator {
             loose: BTreeMap::new(),
             candidates: BTreeSet::new(),
             batches: 0,
-        }
-    }
-
-    /// Adds a framework (inactive) or brings what is known of it up to date. Roles that it left lose their filters.
-    pub fn put_framework(
-        &mut self,
-        id: &str,
-        info: &v1::FrameworkInfo,
-        constraints: Option<&OfferConstraints>,
-        suppressed: BTreeSet<String>,
-    ) {
-        let has = |capability| has_capability(info, capability);
-        let roles = roles_of(info);
-        // Constraints were compiled once before they came here, so a failure means none.
-        let constraints = constraints.map(Constraints::compile).and_then(Result::ok).unwrap_or_default();
-        let old = self.frameworks.remove(id);
-        let (active, mut filters, held) = match old {
-            Some(mut old) => {
-                // To stop suppressing a role is to revive it.
-                for role in old.suppressed.difference(&suppressed) {
-                    old.filters.clear_role(role);
-                }
-                (old.active, old.filters, old.held)
-            }
-            None => (false, Filters::default(), BTreeMap::new()),
-        };
-        filters.retain_roles(&roles);
-        let state = FrameworkState {
-            active,
-            suppressed,
-            refinement: has(Capability::ReservationRefinement),
-            gpus: has(Capability::GpuResources),
-            shared: has(Capability::SharedResources),
-            revocable: has(Capability::RevocableResources),
-            constraints,
-            min_allocatable: quota::min_allocatable_of(info),
-            filters,
-            held,
-            roles,
-        };
-        self.frameworks.insert(id.to_owned(), state);
-        self.sync_membership(id);
-        self.consider_all();
-    }
-
-    /// Whether a framework may be offered anything. Becoming active makes all agents candidates.
-    pub fn set_framework_active(&mut self, id: &str, active: bool) {
-        let Some(framework) = self.frameworks.get_mut(id) else { return };
-        framework.active = active;
-        if !active {
-            // Mesos keeps no filters over a disconnection.
-            framework.filters = Filters::default();
-        }
-        self.sync_membership(id);
-        if active {
-            self.consider_all();
-        }
-    }
-
-    /// Forgets a framework. What it held must have been recovered before.
-    pub fn remove_framework(&mut self, id: &str) {
-        self.frameworks.remove(id);
-        self.sync_membership(id);
-    }
-
-    /// Brings the sorters in line with a framework's roles, activity and suppression.
-    fn sync_membership(&mut self, id: &str) {
-        let framework = self.frameworks.get(id);
-        let mut concerned: BTreeSet<String> =
-            self.members.iter().filter(|(_, sorter)| sorter.contains(id)).map(|(role, _)| role.clone()).collect();
-        if let Some(framework) = framework {
-            concerned.extend(framework.roles.iter().cloned());
-            concerned.extend(framework.held.keys().cloned());
-        }
-        for role in concerned {
-            let member = self.frameworks.get(id).filter(|framework| {
-                framework.roles.contains(&role) || framework.held.get(&role).is_some_and(|held| !held.is_empty())
-            });
-            let takes_part = member.is_some_and(|framework| {
-                framework.active && framework.roles.contains(&role) && !framework.suppressed.contains(&role)
-            });
-            let stays = member.is_some();
-            let total = self.roles.total().clone();
-            let sorter = self.members.entry(role.clone()).or_insert_with(|| {
-                let mut sorter = Sorter::default();
-                sorter.add_agent("pool", total);
-                sorter
-            });
-            match (stays, takes_part) {
-                (false, _) => sorter.remove(id),
-                (true, true) => {
-                    sorter.add(id);
-                    sorter.activate(id);
-                }
-                (true, false) => {
-                    sorter.add(id);
-                    sorter.deactivate(id);
-                }
-            }
-            if sorter.count() == 0 {
-                self.members.remove(&role);
-                self.roles.remove(&role);
-            } else {
-                self.roles.add(&role);
-                self.roles.activate(&role);
-            }
         }
     }
 
@@ -312,40 +191,30 @@ impl Allocator {
         self.pool_changed(agent);
     }
 
-    /// What nobody holds was changed by an operator: `before` became `after`. Fails when it is not all free.
-    pub fn convert_free(&mut self, agent: &str, before: &Resources, after: &Resources) -> Result<(), String> {
+    /// What nobody holds is changed by an operator's operation: gives what was free and what is then. Fails when what
+    /// the operation needs is not free.
+    pub fn convert_free(&mut self, agent: &str, operation: &Operation) -> Result<(Resources, Resources), String> {
         let Some(state) = self.agents.get_mut(agent) else { return Err("Agent is not known".to_owned()) };
-        if !state.free().contains(before) {
-            return Err(format!("{} does not contain {before}", state.free()));
-        }
-        state.total -= before;
-        state.total += after;
+        let before = state.free();
+        let after = before.apply(operation).map_err(|error| error.to_string())?;
+        state.total -= &before;
+        state.total += &after;
         self.pool_changed(agent);
         self.candidates.insert(agent.to_owned());
-        Ok(())
+        Ok((before, after))
+    }
+
+    /// A task uses a shared volume that its framework was offered too: one more copy is taken.
+    pub fn take_copies(&mut self, framework: &str, agent: &str, volumes: &Resources) {
+        if let Some(state) = self.agents.get_mut(agent) {
+            state.taken += volumes.unallocated();
+        }
+        self.book(framework, volumes);
     }
 
     /// What of an agent nobody is offered or uses.
     pub fn free(&self, agent: &str) -> Resources {
         self.agents.get(agent).map(AgentState::free).unwrap_or_default()
-    }
-
-    /// Ends all filters of the roles and their suppression.
-    pub fn revive(&mut self, id: &str, roles: &BTreeSet<String>) {
-        let Some(framework) = self.frameworks.get_mut(id) else { return };
-        for role in roles {
-            framework.suppressed.remove(role);
-            framework.filters.clear_role(role);
-        }
-        self.sync_membership(id);
-        self.consider_all();
-    }
-
-    /// Stops offers for the roles.
-    pub fn suppress(&mut self, id: &str, roles: &BTreeSet<String>) {
-        let Some(framework) = self.frameworks.get_mut(id) else { return };
-        framework.suppressed.extend(roles.iter().cloned());
-        self.sync_membership(id);
     }
 
     /// Sets a role's weight; 1 is the default.
@@ -362,6 +231,11 @@ impl Allocator {
     /// Sets a role's quota; an empty one has no effect, but stays known as set.
     pub fn set_quota(&mut self, role: &str, quota: Quota) {
         self.quotas.insert(role.to_owned(), quota);
+    }
+
+    /// Forgets that a role had one.
+    pub fn remove_quota(&mut self, role: &str) {
+        self.quotas.remove(role);
     }
 
     /// All quotas that were set, empty ones too.

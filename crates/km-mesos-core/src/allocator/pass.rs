@@ -112,7 +112,11 @@ impl Allocator {
     ) {
         let Some(state) = self.frameworks.get_mut(&framework) else { return };
         let least = state.min_allocatable.get(role).unwrap_or(&self.min_allocatable);
-        if !is_enough(&resources, least) || state.filters.refuses(now, self.batches, role, agent, &resources) {
+        // Shared volumes alone are free again and again.
+        let nothing_own = resources.non_shared().is_empty();
+        if nothing_own
+            || !is_enough(&resources, least)
+            || state.filters.refuses(now, self.batches, role, agent, &resources) {
             return;
         }
         room.take(role, &resources);

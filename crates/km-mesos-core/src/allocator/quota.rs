@@ -42,6 +42,18 @@ impl Quota {
         }
     }
 
+    /// The message of it from before there were limits.
+    pub fn to_info(&self, role: &str) -> v1::quota::QuotaInfo {
+        let resource = |(name, amount): (&str, Scalar)| v1::Resource {
+            name: name.to_owned(),
+            r#type: v1::value::Type::Scalar as i32,
+            scalar: Some(v1::value::Scalar { value: amount.to_f64() }),
+            ..v1::Resource::default()
+        };
+        let guarantee = self.guarantees.iter().map(resource).collect();
+        v1::quota::QuotaInfo { role: Some(role.to_owned()), principal: None, guarantee }
+    }
+
     /// No guarantee and no limit.
     pub fn is_default(&self) -> bool {
         self.guarantees.is_empty() && self.limits.iter().next().is_none()

@@ -170,11 +170,14 @@ mod tests {
         let messages = [
             AgentMessage::Register {
                 info: v1::AgentInfo { hostname: "h".to_owned(), ..Default::default() },
+                resources: vec![v1::Resource::default()],
                 version: "1".to_owned(),
                 frameworks: vec![framework],
                 executors: vec![(framework_id(), executor)],
                 tasks: vec![task],
+                operations: vec![v1::Operation::default()],
             },
+            AgentMessage::OperationUpdate { operation: v1::Operation::default() },
             AgentMessage::Update {
                 framework_id: framework_id(),
                 status: v1::TaskStatus { task_id: task_id(), ..Default::default() },
@@ -220,6 +223,11 @@ mod tests {
             MasterMessage::FrameworkMessage { framework_id: framework_id(), executor_id: executor_id(), data: vec![] },
             MasterMessage::UpdateFramework { framework },
             MasterMessage::CheckpointResources { resources: vec![v1::Resource::default()] },
+            MasterMessage::ApplyOperation {
+                operation: v1::Operation::default(),
+                resources: vec![v1::Resource::default()],
+            },
+            MasterMessage::AcknowledgeOperation { operation_uuid: vec![7; 16], status_uuid: vec![8; 16] },
         ];
         for message in messages {
             assert_eq!(MasterMessage::from_record(&message.to_record()).unwrap(), message);

@@ -35,6 +35,9 @@ pub enum AgentMessage {
     Register {
         #[serde(with = "codec::proto")]
         info: v1::AgentInfo,
+        /// What reservations and volumes made of `info.resources`; empty when they made nothing of it.
+        #[serde(default, with = "codec::protos")]
+        resources: Vec<v1::Resource>,
         version: String,
         #[serde(with = "codec::protos")]
         frameworks: Vec<v1::FrameworkInfo>,
@@ -44,6 +47,9 @@ pub enum AgentMessage {
         /// `state` and the newest unacknowledged update in `status_update_state` and `status_update_uuid`.
         #[serde(with = "codec::protos")]
         tasks: Vec<v1::Task>,
+        /// Operations whose last status is not acknowledged yet.
+        #[serde(default, with = "codec::protos")]
+        operations: Vec<v1::Operation>,
     },
     /// A task status to forward to the framework. `latest_state` is the newest state the agent knows (it may be ahead).
     /// Repeated (10 s, doubling up to 10 min) until acknowledged; at most one per task is in flight.
@@ -54,6 +60,11 @@ pub enum AgentMessage {
         status: v1::TaskStatus,
         #[serde(with = "codec::task_state")]
         latest_state: v1::TaskState,
+    },
+    /// The newest status of an operation that its framework gave an id to. Repeated as `Update` is.
+    OperationUpdate {
+        #[serde(with = "codec::proto")]
+        operation: v1::Operation,
     },
     /// A message of an executor to its scheduler.
     FrameworkMessage {
@@ -162,5 +173,19 @@ pub enum MasterMessage {
     CheckpointResources {
         #[serde(with = "codec::protos")]
         resources: Vec<v1::Resource>,
+    },
+    /// The same by an operation whose framework wants to hear of its end. Done once, known by the operation's uuid.
+    ApplyOperation {
+        #[serde(with = "codec::proto")]
+        operation: v1::Operation,
+        #[serde(with = "codec::protos")]
+        resources: Vec<v1::Resource>,
+    },
+    /// The framework acknowledged an operation's status.
+    AcknowledgeOperation {
+        #[serde(with = "codec::bytes")]
+        operation_uuid: Vec<u8>,
+        #[serde(with = "codec::bytes")]
+        status_uuid: Vec<u8>,
     },
 }

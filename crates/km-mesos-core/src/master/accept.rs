@@ -16,6 +16,8 @@ use km_mesos_proto::{
 
 use super::{Master, offers::refusal, task::master_status, validation};
 
+const INVALID_RESOURCES: &str = "Operation attempted with invalid resources: ";
+
 /// What one ACCEPT works on.
 pub(super) struct Pool {
     pub framework: String,
@@ -41,6 +43,10 @@ impl Master {
             self.remove_offer(&offer.value);
         }
         for mut operation in accept.operations {
+            if let Some(reason) = malformed(&operation) {
+                self.refuse_malformed(&pool, &operation, &reason);
+                continue;
+            }
             inject_allocation(&mut operation, &pool.role);
             infer_health_checks(&mut operation);
             self.operate(&mut pool, operation);
@@ -67,6 +73,16 @@ impl Master {
                 }
             }
             _ => self.convert(pool, operation),
+        }
+    }
+
+    /// An operation with a malformed resource: nothing of it is done.
+    fn refuse_malformed(&mut self, pool: &Pool, operation: &Operation, reason: &str) {
+        for task in operation.launch.iter().flat_map(|launch| &launch.task_infos) {
+            self.refuse_task(&pool.framework, task, TaskState::TaskError, Reason::TaskInvalid, reason);
+        }
+        if operation.r#type() != Type::Launch {
+            self.refuse_operation(&pool.framework, operation, format!("{INVALID_RESOURCES}{reason}"));
         }
     }
 
@@ -163,11 +179,23 @@ impl Master {
             }
             let launches = matches!(operation.r#type(), Type::Launch | Type::LaunchGroup);
             if !launches {
-                let message = format!("Operation attempted with invalid resources: {reason}");
-                self.operation_status(framework, None, &operation, v1::OperationState::OperationError, Some(message));
+                self.refuse_operation(framework, &operation, format!("{INVALID_RESOURCES}{reason}"));
             }
         }
     }
+}
+
+/// What is wrong with the resources of an operation; groups are judged as a whole later.
+pub(super) fn malformed(operation: &Operation) -> Option<String> {
+    let tasks = || operation.launch.iter().flat_map(|launch| &launch.task_infos);
+    let executors = tasks().filter_map(|task| task.executor.as_ref());
+    let lists = (tasks().map(|task| &task.resources))
+        .chain(executors.map(|executor| &executor.resources))
+        .chain(operation.reserve.iter().map(|reserve| &reserve.resources))
+        .chain(operation.unreserve.iter().map(|unreserve| &unreserve.resources))
+        .chain(operation.create.iter().map(|create| &create.volumes))
+        .chain(operation.destroy.iter().map(|destroy| &destroy.volumes));
+    validation::resource::first_malformed(lists.flatten())
 }
 
 /// A health check without a type is of that of its only part: frameworks from before there were types.

@@ -29,6 +29,8 @@ pub(super) struct Agent {
     pub inverse_offers: BTreeSet<String>,
     /// (framework, task) ids of all tasks here that are not removed yet.
     pub tasks: BTreeSet<(String, String)>,
+    /// Operations with an id, until their end is acknowledged, by uuid.
+    pub operations: BTreeMap<Vec<u8>, v1::Operation>,
     /// Custom and default executors by framework and id.
     pub executors: BTreeMap<String, BTreeMap<String, v1::ExecutorInfo>>,
     /// Kills to repeat when the agent comes back.
@@ -56,6 +58,7 @@ impl Agent {
             offers: BTreeSet::new(),
             inverse_offers: BTreeSet::new(),
             tasks: BTreeSet::new(),
+            operations: BTreeMap::new(),
             executors: BTreeMap::new(),
             killed: BTreeMap::new(),
             missed_pings: 0,
@@ -96,6 +99,11 @@ impl Agent {
     pub fn executor_ids(&self, framework: &str) -> Vec<v1::ExecutorId> {
         let ids = self.executors.get(framework).into_iter().flat_map(BTreeMap::keys);
         ids.map(|id| v1::ExecutorId { value: id.clone() }).collect()
+    }
+
+    /// As messages name it.
+    pub fn described(&self) -> String {
+        format!("{} at {} ({})", self.id, self.pid(), self.info.hostname)
     }
 
     /// Its address in the form of libprocess: clients take host and port from it.

@@ -23,17 +23,25 @@ use crate::link::MasterMessage;
 /// What an agent brings along.
 pub(super) struct Registration {
     pub info: v1::AgentInfo,
+    /// As reservations and volumes have shaped them.
+    pub resources: Vec<v1::Resource>,
     pub version: String,
     pub ip: String,
     pub frameworks: Vec<v1::FrameworkInfo>,
     pub executors: Vec<(v1::FrameworkId, v1::ExecutorInfo)>,
     pub tasks: Vec<v1::Task>,
+    pub operations: Vec<v1::Operation>,
 }
 
 impl Master {
     pub(super) fn register(&mut self, connection: ConnectionId, mut registration: Registration) {
-        self.counters.count("messages_register_slave");
-        if let Err(reason) = validation::resource::list(&registration.info.resources) {
+        let again = registration.info.id.is_some();
+        self.counters.count(if again { "messages_reregister_slave" } else { "messages_register_slave" });
+        if registration.resources.is_empty() {
+            registration.resources = registration.info.resources.clone();
+        }
+        let lists = [&registration.info.resources, &registration.resources];
+        if let Some(reason) = lists.into_iter().find_map(|list| validation::resource::list(list).err()) {
             self.refuse_agent(connection, format!("Invalid agent resources: {reason}"));
             return;
         }
@@ -53,6 +61,7 @@ impl Master {
         registration.info.id = Some(v1::AgentId { value: id.clone() });
         let disconnected_twin = self.twin_of(&id, &registration);
         if let Some(twin) = disconnected_twin {
+            self.counters.count("slave_removals/reason_registered");
             self.remove_agent(&twin, Reason::AgentRemoved, "a new agent registered at the same address");
         }
         if self.agents.contains_key(&id) {
@@ -89,7 +98,7 @@ impl Master {
     }
 
     /// An agent that the master has on its books connects anew.
-    fn reregister_known(&mut self, connection: ConnectionId, id: &str, registration: Registration) {
+    fn reregister_known(&mut self, connection: ConnectionId, id: &str, mut registration: Registration) {
         self.rescind_offers_of_agent(id);
         let Some(agent) = self.agents.get_mut(id) else { return };
         let old = agent.connection.replace(connection);
@@ -99,13 +108,14 @@ impl Master {
         agent.ip = registration.ip.clone();
         let changed = agent.info != registration.info;
         agent.info = registration.info.clone();
-        agent.total = validation::resource::read(&registration.info.resources);
+        agent.total = validation::resource::read(&registration.resources);
         if let Some(old) = old.filter(|old| *old != connection) {
             self.close(old);
         }
         self.peers.insert(connection, Peer::Agent(id.to_owned()));
         self.greet_agent(id);
         self.merge_executors(id, &registration);
+        self.merge_operations(id, std::mem::take(&mut registration.operations));
         self.merge_tasks(id, registration);
         self.resync_agent(id);
         if changed {
@@ -114,7 +124,7 @@ impl Master {
     }
 
     /// An agent that is new, comes back from being unreachable, or is back after the master's restart.
-    fn add_agent(&mut self, connection: ConnectionId, id: &str, registration: Registration) {
+    fn add_agent(&mut self, connection: ConnectionId, id: &str, mut registration: Registration) {
         let was_recovered = self.recovered.remove(id);
         let was_unreachable = self.unreachable.remove(id);
         let memory = was_recovered.or_else(|| self.unreachable_drains.remove(id));
@@ -123,6 +133,7 @@ impl Master {
         let mut agent =
             Agent::new(id.to_owned(), info, registration.version.clone(), registration.ip.clone(), self.now);
         agent.connection = Some(connection);
+        agent.total = validation::resource::read(&registration.resources);
         agent.reregistered = returns.then_some(self.now);
         if let Some(memory) = memory {
             agent.deactivated = memory.deactivated;
@@ -136,6 +147,7 @@ impl Master {
         self.greet_agent(id);
         self.agent_added_event(id);
         self.merge_executors(id, &registration);
+        self.merge_operations(id, std::mem::take(&mut registration.operations));
         self.merge_tasks(id, registration);
         self.resync_agent(id);
         self.arm(self.config.agent_ping_timeout, Timer::Ping(id.to_owned()));
@@ -328,6 +340,7 @@ impl Master {
     /// An agent known from the registry did not come back in time.
     pub(super) fn recovered_agent_lost(&mut self, id: &str) {
         let Some(agent) = self.recovered.remove(id) else { return };
+        self.counters.count("recovery_slave_removals");
         self.remember_unreachable(id, agent);
         self.counters.count("slave_unreachable_completed");
         self.tell_agent_lost(id);

@@ -70,7 +70,9 @@ impl Master {
                     let framework_id = framework_id(id);
                     let (executor_id, data) = (message.executor_id, message.data);
                     let forward = MasterMessage::FrameworkMessage { framework_id, executor_id, data };
-                    self.tell_agent(&message.agent_id.value, forward);
+                    let sent = self.tell_agent(&message.agent_id.value, forward);
+                    let kind = if sent { "valid" } else { "invalid" };
+                    self.counters.count(&format!("{kind}_framework_to_executor_messages"));
                 }
             }
             Type::AcceptInverseOffers => {
@@ -88,8 +90,13 @@ impl Master {
                     self.reconcile_operations(id, reconcile.operations);
                 }
             }
-            // The allocator of Mesos ignores requests, and operations here end at once without a status to acknowledge.
-            Type::Request | Type::AcknowledgeOperationStatus => {}
+            Type::AcknowledgeOperationStatus => {
+                if let Some(acknowledge) = call.acknowledge_operation_status {
+                    self.acknowledge_operation(id, acknowledge);
+                }
+            }
+            // The allocator of Mesos ignores requests.
+            Type::Request => {}
             Type::Unknown | Type::Subscribe | Type::UpdateFramework => {}
         }
     }
@@ -135,7 +142,9 @@ impl Master {
         let agent_id = v1::AgentId { value: agent.to_owned() };
         let message = event::Message { agent_id, executor_id, data };
         let event = scheduler::Event { message: Some(message), ..Default::default() };
-        self.tell_framework(id, event::Type::Message, event);
+        self.counters.count("messages_executor_to_framework");
+        let kind = if self.tell_framework(id, event::Type::Message, event) { "valid" } else { "invalid" };
+        self.counters.count(&format!("{kind}_executor_to_framework_messages"));
     }
 
     /// Whether a connection is a scheduler's current one.

@@ -1,9 +1,6 @@
 //! LAUNCH and LAUNCH_GROUP on a pool of accepted resources.
 
-use km_mesos_proto::{
-    resources,
-    v1::{self, TaskState, task_status::Reason},
-};
+use km_mesos_proto::v1::{self, TaskState, task_status::Reason};
 
 use super::{Master, accept::Pool, task::Task, validation};
 use crate::link::MasterMessage;
@@ -11,13 +8,6 @@ use crate::link::MasterMessage;
 impl Master {
     /// Launches tasks one by one; a bad one is refused and the others go on.
     pub(super) fn launch(&mut self, pool: &mut Pool, tasks: Vec<v1::TaskInfo>) {
-        if let Some(reason) = invalid_resource(&tasks) {
-            let framework = pool.framework.clone();
-            for task in &tasks {
-                self.refuse_task(&framework, task, TaskState::TaskError, Reason::TaskInvalid, &reason);
-            }
-            return;
-        }
         let mut launched = Vec::new();
         for mut task in tasks {
             if let Some(executor) = &mut task.executor {
@@ -98,7 +88,10 @@ impl Master {
                 executor.clone()
             });
         }
-        pool.available -= consumed.clone();
+        // What is shared stays in the pool: other tasks may use it too.
+        let shared = consumed.shared();
+        pool.available -= consumed.non_shared();
+        self.allocator.take_copies(&pool.framework, &pool.agent, &shared);
         *agent.used.entry(pool.framework.clone()).or_default() += consumed;
         let id = task.task_id.value.clone();
         agent.tasks.insert((pool.framework.clone(), id.clone()));
@@ -107,18 +100,4 @@ impl Master {
         self.counters.count("operations_launch");
         self.task_added_event(added);
     }
-}
-
-/// What is wrong with the first malformed resource of a LAUNCH: one spoils the whole operation.
-fn invalid_resource(tasks: &[v1::TaskInfo]) -> Option<String> {
-    let executors = tasks.iter().filter_map(|task| task.executor.as_ref());
-    let all = tasks.iter().map(|task| &task.resources).chain(executors.map(|executor| &executor.resources));
-    all.flatten().find_map(|one| {
-        let reason = resources::validate(one).err()?;
-        let shown = match &one.scalar {
-            Some(scalar) => format!("{}:{}", one.name, resources::Scalar::from_f64(scalar.value)),
-            None => one.name.clone(),
-        };
-        Some(format!("Resource '{shown}' is invalid: {reason}"))
-    })
 }

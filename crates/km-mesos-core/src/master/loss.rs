@@ -23,6 +23,7 @@ impl Master {
         for (framework, task_id) in agent.tasks.clone() {
             self.lose_sight_of(&framework, &task_id, why);
         }
+        self.lose_operations(id, v1::OperationState::OperationUnreachable, "Agent is unreachable");
         let Some(agent) = self.take_agent(id) else { return };
         self.remember_unreachable(id, Self::record_of(&agent));
         if let Some(connection) = agent.connection {
@@ -105,6 +106,7 @@ impl Master {
             let reason = Reason::AgentRemovedByOperator;
             self.end_task(&framework, &task_id, TaskState::TaskGoneByOperator, reason, &message);
         }
+        self.lose_operations(id, v1::OperationState::OperationGoneByOperator, "Agent has been marked gone");
         let Some(agent) = self.take_agent(id) else {
             self.persist();
             return;

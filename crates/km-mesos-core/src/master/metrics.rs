@@ -4,60 +4,18 @@ use std::collections::BTreeMap;
 
 use km_mesos_proto::{
     resources::Resources,
-    v1::{self, TaskState, scheduler::call::Type, task_status},
+    v1::{self, TaskState, offer::Operation, scheduler::call::Type, task_status},
 };
 
-use super::{Master, task::state_of};
+use super::{
+    Master,
+    metric_names::{ALWAYS_SHOWN, ENDINGS, OPERATIONS, STAGES, SUMMED_UP, of_operations},
+    task::state_of,
+};
 
 /// Things counted since the master's start.
 #[derive(Debug, Default)]
 pub(super) struct Counters(BTreeMap<String, u64>);
-
-/// Counters that are shown from the start, though nothing was counted yet.
-const ALWAYS_SHOWN: [&str; 22] = [
-    "dropped_messages",
-    "invalid_status_updates",
-    "messages_exited_executor",
-    "messages_kill_task",
-    "messages_launch_tasks",
-    "messages_reconcile_tasks",
-    "messages_register_framework",
-    "messages_register_slave",
-    "messages_revive_offers",
-    "messages_status_update",
-    "messages_status_update_acknowledgement",
-    "messages_suppress_offers",
-    "messages_unregister_slave",
-    "slave_registrations",
-    "slave_removals",
-    "slave_reregistrations",
-    "slave_unreachable_completed",
-    "slave_unreachable_scheduled",
-    "tasks_killed",
-    "valid_status_updates",
-    "slave_removals/reason_unhealthy",
-    "slave_removals/reason_unregistered",
-];
-
-/// Final states that are counted, with the name of their counter.
-const ENDINGS: [(TaskState, &str); 8] = [
-    (TaskState::TaskFinished, "finished"),
-    (TaskState::TaskFailed, "failed"),
-    (TaskState::TaskKilled, "killed"),
-    (TaskState::TaskError, "error"),
-    (TaskState::TaskLost, "lost"),
-    (TaskState::TaskDropped, "dropped"),
-    (TaskState::TaskGone, "gone"),
-    (TaskState::TaskGoneByOperator, "gone_by_operator"),
-];
-
-/// States that tasks are counted in while they last.
-const STAGES: [(TaskState, &str); 4] = [
-    (TaskState::TaskStaging, "staging"),
-    (TaskState::TaskStarting, "starting"),
-    (TaskState::TaskRunning, "running"),
-    (TaskState::TaskKilling, "killing"),
-];
 
 impl Counters {
     pub fn count(&mut self, name: &str) {
@@ -72,6 +30,9 @@ impl Counters {
             Type::Suppress => "messages_suppress_offers",
             Type::Acknowledge => "messages_status_update_acknowledgement",
             Type::Decline => "messages_decline_offers",
+            Type::Message => "messages_framework_to_executor",
+            Type::Request => "messages_resource_request",
+            Type::Teardown => "messages_unregister_framework",
             _ => return,
         };
         self.count(name);
@@ -93,6 +54,13 @@ impl Counters {
         }
     }
 
+    /// Counts what became of an operation: all together, and those of its type.
+    pub fn count_operation(&mut self, operation: &Operation, outcome: &str) {
+        let kind = operation.r#type().as_str_name().to_lowercase();
+        self.count(&format!("operations/{outcome}"));
+        self.count(&format!("operations/{kind}/{outcome}"));
+    }
+
     fn get(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
@@ -105,6 +73,7 @@ impl Master {
         for name in ALWAYS_SHOWN {
             all.insert(format!("master/{name}"), 0.0);
         }
+        all.extend(of_operations().map(|name| (format!("master/{name}"), 0.0)));
         for (name, count) in &self.counters.0 {
             all.insert(metric_name(name), *count as f64);
         }
@@ -113,6 +82,7 @@ impl Master {
         }
         self.add_gauges(&mut all);
         self.add_resources(&mut all);
+        self.add_pending_operations(&mut all);
         for (role, count) in self.allocator.active_filters(self.now) {
             all.insert(format!("allocator/mesos/offer_filters/roles/{role}/active"), count as f64);
         }
@@ -151,11 +121,26 @@ impl Master {
         all.insert("master/uptime_secs".to_owned(), (self.now.saturating_sub(self.started)).as_secs_f64());
         all.insert("registrar/queued_operations".to_owned(), 0.0);
         all.insert("allocator/event_queue_dispatches".to_owned(), 0.0);
+        all.insert("allocator/mesos/event_queue_dispatches".to_owned(), 0.0);
+    }
+
+    fn add_pending_operations(&self, all: &mut BTreeMap<String, f64>) {
+        let names = OPERATIONS.iter().map(|kind| format!("master/operations/{kind}/pending"));
+        all.extend(names.chain(["master/operations/pending".to_owned()]).map(|name| (name, 0.0)));
+        let operations = self.agents.values().flat_map(|agent| agent.operations.values());
+        let pending = |one: &&v1::Operation| one.latest_status.state == v1::OperationState::OperationPending as i32;
+        for operation in operations.filter(pending) {
+            let kind = operation.info.r#type().as_str_name().to_lowercase();
+            for name in ["master/operations/pending".to_owned(), format!("master/operations/{kind}/pending")] {
+                *all.entry(name).or_default() += 1.0;
+            }
+        }
     }
 
     fn add_resources(&self, all: &mut BTreeMap<String, f64>) {
         let total: Resources = self.agents.values().map(|agent| agent.total.clone()).sum();
         let used: Resources = self.agents.values().map(super::agent::Agent::all_used).sum();
+        let offered: Resources = self.agents.values().map(|agent| self.offered_on(agent)).sum();
         for name in ["cpus", "gpus", "mem", "disk"] {
             for (suffix, of) in [("", false), ("_revocable", true)] {
                 let pick = |resources: &Resources| {
@@ -167,16 +152,18 @@ impl Master {
                 all.insert(format!("master/{name}{suffix}_total"), total);
                 all.insert(format!("master/{name}{suffix}_used"), used);
                 all.insert(format!("master/{name}{suffix}_percent"), percent);
-                if !of {
+                if !of && (name != "gpus" || total > 0.0) {
                     all.insert(format!("allocator/mesos/resources/{name}/total"), total);
+                    let taken = used + offered.scalar(name).to_f64();
+                    all.insert(format!("allocator/mesos/resources/{name}/offered_or_allocated"), taken);
                 }
             }
         }
     }
 
-    /// How many of a list of tasks are in each state, by the state's name.
+    /// How many of a list of tasks are in each state, by the state's name; the usual ones are always there.
     pub(super) fn count_states<'a>(tasks: impl Iterator<Item = &'a v1::Task>) -> BTreeMap<&'static str, u64> {
-        let mut counts = BTreeMap::new();
+        let mut counts: BTreeMap<_, _> = SUMMED_UP.iter().map(|state| (state.as_str_name(), 0)).collect();
         for task in tasks {
             *counts.entry(state_of(task.state).as_str_name()).or_default() += 1;
         }

@@ -10,15 +10,18 @@ mod calls;
 mod config;
 mod drain;
 mod event;
+mod feedback;
 mod framework;
 mod inverse;
 mod launch;
 mod loss;
 mod maintenance;
+mod metric_names;
 mod metrics;
 mod offers;
 mod operations;
 mod operator;
+mod operator_stream;
 mod quota;
 mod reconcile;
 mod recovery;
@@ -89,6 +92,7 @@ pub struct Master {
     next_framework: u64,
     next_agent: u64,
     next_offer: u64,
+    next_operation: u64,
     counters: Counters,
     out: Vec<Action>,
 }
@@ -119,6 +123,7 @@ impl Master {
             next_framework: 0,
             next_agent: 0,
             next_offer: 0,
+            next_operation: 0,
             counters: Counters::default(),
             out: Vec::new(),
             config,
@@ -247,8 +252,9 @@ impl Master {
     }
 
     fn agent_message(&mut self, connection: ConnectionId, ip: String, message: AgentMessage) {
-        if let AgentMessage::Register { info, version, frameworks, executors, tasks } = message {
-            self.register(connection, agents::Registration { info, version, ip, frameworks, executors, tasks });
+        if let AgentMessage::Register { info, resources, version, frameworks, executors, tasks, operations } = message {
+            let registration = agents::Registration { info, resources, version, ip, frameworks, executors, tasks, operations };
+            self.register(connection, registration);
             return;
         }
         let Some(Peer::Agent(agent)) = self.peers.get(&connection).cloned() else { return };
@@ -257,6 +263,7 @@ impl Master {
             AgentMessage::Update { framework_id, status, latest_state } => {
                 self.agent_update(&agent, &framework_id.value, status, latest_state);
             }
+            AgentMessage::OperationUpdate { operation } => self.agent_operation(&agent, operation),
             AgentMessage::FrameworkMessage { framework_id, executor_id, data } => {
                 self.executor_message(&agent, &framework_id.value, executor_id, data);
             }

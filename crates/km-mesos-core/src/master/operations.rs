@@ -1,19 +1,17 @@
 //! RESERVE, UNRESERVE, CREATE, DESTROY and the like: by frameworks on offers, by operators on agents.
 //!
-//! The embedded agent has nothing to do for them but to remember the result, so they take effect at once and end in
-//! OPERATION_FINISHED without a uuid: there is nothing to acknowledge.
+//! They take effect in the books at once. The agent writes the result down, makes or removes the volumes, and tells the
+//! end of those operations that have an id (see `feedback`).
 
 use km_mesos_proto::{
     resources::Resources,
     v1::{
-        self, OperationState,
         framework_info::capability::Type as Capability,
         offer::{Operation, operation::Type},
-        scheduler::{self, event},
     },
 };
 
-use super::{Master, accept::Pool, validation};
+use super::{Master, accept::Pool, agent::Agent, validation};
 use crate::link::MasterMessage;
 
 impl Master {
@@ -22,26 +20,21 @@ impl Master {
         let converted = self
             .check_operation(pool, &operation)
             .and_then(|()| pool.available.apply(&operation).map_err(|error| error.to_string()));
-        match converted {
-            Ok(after) => {
-                let before = std::mem::replace(&mut pool.available, after);
-                self.allocator.convert(&pool.framework, &pool.agent, &before, &pool.available);
-                self.reshape_agent(&pool.agent, &before.unallocated(), &pool.available.unallocated());
-                self.operation_status(
-                    &pool.framework.clone(),
-                    Some(&pool.agent),
-                    &operation,
-                    OperationState::OperationFinished,
-                    None,
-                );
-            }
+        let after = match converted {
+            Ok(after) => after,
             Err(reason) => {
                 tracing::warn!(framework = pool.framework, agent = pool.agent, reason, "operation dropped");
-                let (framework, agent) = (pool.framework.clone(), pool.agent.clone());
-                let state = OperationState::OperationError;
-                self.operation_status(&framework, Some(&agent), &operation, state, Some(reason));
+                self.refuse_operation(&pool.framework.clone(), &operation, reason);
+                return;
             }
+        };
+        let before = std::mem::replace(&mut pool.available, after);
+        self.allocator.convert(&pool.framework, &pool.agent, &before, &pool.available);
+        if operation.r#type() == Type::Destroy {
+            self.rescind_offers_of_destroyed(&pool.agent.clone(), &before, &pool.available);
         }
+        self.reshape(&pool.agent, &before.unallocated(), &pool.available.unallocated());
+        self.apply_on_agent(&pool.agent, Some(&pool.framework), operation);
     }
 
     fn check_operation(&self, pool: &Pool, operation: &Operation) -> Result<(), String> {
@@ -50,6 +43,7 @@ impl Master {
             return Err("The agent is gone".to_owned());
         };
         let context = validation::operation::Context {
+            framework: &framework.id,
             principal: framework.info.principal.as_deref(),
             roles: Some(&framework.roles()),
             may_share: framework.has(Capability::SharedResources),
@@ -57,41 +51,29 @@ impl Master {
             used: &agent.all_used(),
         };
         validation::operation::validate(operation, &context)
+            .map_err(|reason| format!("{reason}; on agent {}", agent.described()))
     }
 
-    /// The agent's resources have a new shape: it remembers that, and so does the registry.
-    fn reshape_agent(&mut self, agent_id: &str, before: &Resources, after: &Resources) {
+    /// Shared volumes are offered to several at once; what is destroyed must not stay in the offers of others.
+    fn rescind_offers_of_destroyed(&mut self, agent: &str, before: &Resources, after: &Resources) {
+        let gone = (before.unallocated() - &after.unallocated()).shared();
+        if gone.is_empty() {
+            return;
+        }
+        for offer in self.agents.get(agent).map(|agent| agent.offers.clone()).unwrap_or_default() {
+            let Some(found) = self.offers.get(&offer) else { continue };
+            let offered = validation::resource::read(&found.resources).unallocated();
+            if gone.iter().any(|volume| offered.contains_resource(volume)) {
+                self.rescind_offer(&offer);
+            }
+        }
+    }
+
+    /// The agent's resources have a new shape.
+    fn reshape(&mut self, agent_id: &str, before: &Resources, after: &Resources) {
         let Some(agent) = self.agents.get_mut(agent_id) else { return };
         agent.total -= before;
         agent.total += after;
-        let resources = agent.total.to_protos();
-        self.tell_agent(agent_id, MasterMessage::CheckpointResources { resources });
-    }
-
-    /// Tells a framework of an operation that it gave an id to.
-    pub(super) fn operation_status(
-        &mut self,
-        framework: &str,
-        agent: Option<&str>,
-        operation: &Operation,
-        state: OperationState,
-        message: Option<String>,
-    ) {
-        let Some(id) = operation.id.clone() else { return };
-        let status = v1::OperationStatus {
-            operation_id: Some(id),
-            state: state as i32,
-            message,
-            agent_id: agent.map(|id| v1::AgentId { value: id.to_owned() }),
-            ..v1::OperationStatus::default()
-        };
-        self.send_operation_status(framework, status);
-    }
-
-    pub(super) fn send_operation_status(&mut self, framework: &str, status: v1::OperationStatus) {
-        let update = event::UpdateOperationStatus { status };
-        let event = scheduler::Event { update_operation_status: Some(update), ..Default::default() };
-        self.tell_framework(framework, event::Type::UpdateOperationStatus, event);
     }
 
     /// An operation of an operator: on what is free, after offers that hold what it needs were rescinded. The error is
@@ -105,27 +87,69 @@ impl Master {
         let Some(agent) = self.agents.get(agent_id) else {
             return Err((400, "No agent found with specified ID".to_owned()));
         };
+        if let Some(reason) = super::accept::malformed(operation) {
+            return Err((400, reason));
+        }
+        let steps = km_mesos_proto::resources::Conversion::of(operation);
         let context = validation::operation::Context {
+            framework: "",
             principal,
             roles: None,
             may_share: true,
             total: &agent.total,
             used: &agent.all_used(),
         };
-        validation::operation::validate(operation, &context).map_err(|reason| (400, reason))?;
-        let steps = km_mesos_proto::resources::Conversion::of(operation).map_err(|error| (400, error.to_string()))?;
-        let before: Resources = steps.iter().map(|step| step.consumed.clone()).sum();
-        let after: Resources = steps.into_iter().map(|step| step.converted).sum();
-        let offers = agent.offers.clone();
-        for offer in offers {
-            if self.allocator.free(agent_id).contains(&before) {
-                break;
-            }
-            self.rescind_offer(&offer);
-        }
-        self.allocator.convert_free(agent_id, &before, &after).map_err(|reason| (409, reason))?;
-        self.reshape_agent(agent_id, &before, &after);
+        validation::operation::validate(operation, &context).map_err(|reason| (400, invalid(operation, agent, &reason)))?;
+        let steps = steps.map_err(|error| (400, error.to_string()))?;
+        self.free_by_rescinding(agent_id, steps.into_iter().map(|step| step.consumed).sum());
+        let (before, after) = self.allocator.convert_free(agent_id, operation).map_err(|reason| (409, reason))?;
+        self.reshape(agent_id, &before, &after);
+        self.apply_on_agent(agent_id, None, operation.clone());
         Ok(())
+    }
+
+    /// Rescinds offers that hold what is missing, and no others.
+    fn free_by_rescinding(&mut self, agent_id: &str, needed: Resources) {
+        let mut missing = needed - &self.allocator.free(agent_id);
+        let offers = self.agents.get(agent_id).map(|agent| agent.offers.clone()).unwrap_or_default();
+        for offer in offers {
+            if missing.is_empty() {
+                return;
+            }
+            let Some(found) = self.offers.get(&offer) else { continue };
+            let without = missing.clone() - &validation::resource::read(&found.resources).unallocated();
+            if without != missing {
+                self.rescind_offer(&offer);
+                missing = without;
+            }
+        }
+    }
+
+    /// Lets the agent write down what its resources are now, and note the operation if its framework wants to hear of it.
+    fn apply_on_agent(&mut self, agent_id: &str, framework: Option<&str>, operation: Operation) {
+        let Some(resources) = self.agents.get(agent_id).map(|agent| agent.total.to_protos()) else { return };
+        self.counters.count_operation(&operation, "total");
+        let message = match framework.filter(|_| operation.id.is_some()) {
+            Some(framework) => {
+                let operation = self.track_operation(agent_id, framework, operation);
+                MasterMessage::ApplyOperation { operation, resources }
+            }
+            None => {
+                self.counters.count_operation(&operation, "finished");
+                MasterMessage::CheckpointResources { resources }
+            }
+        };
+        self.tell_agent(agent_id, message);
+    }
+}
+
+/// What is answered to an operator whose operation is not lawful.
+fn invalid(operation: &Operation, agent: &Agent, reason: &str) -> String {
+    match operation.r#type() {
+        kind @ Type::Reserve => {
+            format!("Invalid {} operation on agent {}: {reason}", kind.as_str_name(), agent.described())
+        }
+        kind => format!("Invalid {} operation: {reason}", kind.as_str_name()),
     }
 }
 

@@ -1,32 +1,26 @@
-//! The operator API: one call, one answer; and the event stream.
+//! The operator API: one call, one answer.
 
 use km_mesos_proto::v1::{
-    self, TaskState, TaskStatus,
+    self,
     master::{
-        Call, Event, Response,
+        Call, Response,
         call::Type,
-        event::{self, Type as EventType},
         response::{self, Type as ResponseType},
     },
     offer::operation::{self, Type as OperationType},
 };
 
-use super::{
-    Action, Answer, ConnectionId, Master, Peer,
-    event::{Timer, seconds},
-    framework::Framework,
-    operations::operator_operation,
-};
+use super::{Answer, Master, event::seconds, operations::operator_operation};
 
 impl Master {
     pub(super) fn operator_call(&mut self, principal: Option<&str>, call: Call) -> Answer {
         let kind = call.r#type();
+        if kind == Type::GetMetrics && call.get_metrics.is_none() {
+            return missing("get_metrics");
+        }
         if let Some(response) = self.read(kind) {
             return Answer::response(response);
         }
-        let missing = |field: &str| {
-            Answer::refused(400, format!("Failed to validate master::Call: Expecting '{field}' to be present"))
-        };
         match kind {
             Type::Teardown => match call.teardown {
                 Some(teardown) => self.operator_teardown(&teardown.framework_id.value),
@@ -67,6 +61,14 @@ impl Master {
                 Some(update) => self.update_quota(&update.quota_configs, update.force.unwrap_or(false)),
                 None => missing("update_quota"),
             },
+            Type::SetQuota => match call.set_quota {
+                Some(set) => self.set_quota(&set.quota_request),
+                None => missing("set_quota"),
+            },
+            Type::RemoveQuota => match call.remove_quota {
+                Some(remove) => self.remove_quota(&remove.role),
+                None => missing("remove_quota"),
+            },
             Type::ReserveResources => match call.reserve_resources {
                 Some(reserve) => self.operator_reserve(principal, reserve),
                 None => missing("reserve_resources"),
@@ -95,6 +97,7 @@ impl Master {
                 }
                 None => missing("destroy_volumes"),
             },
+            Type::Unknown => Answer::refused(501, "501 Not Implemented."),
             other => Answer::refused(501, format!("Call {} is not implemented", other.as_str_name())),
         }
     }
@@ -145,7 +148,8 @@ impl Master {
                 ResponseType::GetExecutors
             }
             Type::GetOperations => {
-                response.get_operations = Some(response::GetOperations::default());
+                let all = self.agents.values().flat_map(|agent| agent.operations.values());
+                response.get_operations = Some(response::GetOperations { operations: all.cloned().collect() });
                 ResponseType::GetOperations
             }
             Type::GetTasks => {
@@ -194,8 +198,11 @@ impl Master {
 
     /// Quota as operators see it.
     pub(super) fn quota_status(&self) -> v1::quota::QuotaStatus {
-        let configs = self.allocator.quotas().iter().map(|(role, quota)| quota.to_config(role)).collect();
-        v1::quota::QuotaStatus { configs, ..Default::default() }
+        let quotas = self.allocator.quotas().iter();
+        #[allow(deprecated)]
+        let infos = quotas.clone().map(|(role, quota)| quota.to_info(role)).collect();
+        #[allow(deprecated)]
+        v1::quota::QuotaStatus { configs: quotas.map(|(role, quota)| quota.to_config(role)).collect(), infos }
     }
 
     /// The version that clients parse as numbers with dots.
@@ -243,105 +250,8 @@ impl Master {
             Err((status, reason)) => Answer::refused(status, reason),
         }
     }
+}
 
-    pub(super) fn operator_subscribe(&mut self, connection: ConnectionId) {
-        let subscribed = event::Subscribed {
-            get_state: Some(self.get_state()),
-            heartbeat_interval_seconds: Some(self.config.heartbeat_interval.as_secs_f64()),
-        };
-        self.peers.insert(connection, Peer::Operator);
-        self.operators.push_back(connection);
-        self.tell_operator(
-            connection,
-            EventType::Subscribed,
-            Event { subscribed: Some(subscribed), ..Default::default() },
-        );
-        self.tell_operator(connection, EventType::Heartbeat, Event::default());
-        self.arm(self.config.heartbeat_interval, Timer::Heartbeat(connection));
-        while self.operators.len() > self.config.max_operator_streams
-            && let Some(oldest) = self.operators.pop_front()
-        {
-            self.close(oldest);
-        }
-    }
-
-    pub(super) fn tell_operator(&mut self, connection: ConnectionId, kind: EventType, mut event: Event) {
-        event.r#type = Some(kind as i32);
-        self.out.push(Action::ToOperator { connection, event: Box::new(event) });
-    }
-
-    fn tell_operators(&mut self, kind: EventType, event: impl Fn() -> Event) {
-        for connection in self.operators.clone() {
-            self.tell_operator(connection, kind, event());
-        }
-    }
-
-    pub(super) fn task_added_event(&mut self, task: v1::Task) {
-        self.tell_operators(EventType::TaskAdded, || Event {
-            task_added: Some(event::TaskAdded { task: task.clone() }),
-            ..Default::default()
-        });
-    }
-
-    pub(super) fn task_updated_event(&mut self, framework: &str, status: &TaskStatus, state: TaskState) {
-        self.tell_operators(EventType::TaskUpdated, || Event {
-            task_updated: Some(event::TaskUpdated {
-                framework_id: super::calls::framework_id(framework),
-                status: status.clone(),
-                state: state as i32,
-            }),
-            ..Default::default()
-        });
-    }
-
-    /// FRAMEWORK_ADDED the first time, FRAMEWORK_UPDATED when its scheduler subscribes again.
-    pub(super) fn announce_framework(&mut self, id: &str) {
-        let returned = self.frameworks.get(id).is_some_and(|framework| framework.reregistered.is_some());
-        if returned {
-            self.update_framework_event(id);
-            return;
-        }
-        let Some(framework) = self.frameworks.get(id).map(|framework| self.framework_in_events(framework)) else {
-            return;
-        };
-        self.tell_operators(EventType::FrameworkAdded, || Event {
-            framework_added: Some(event::FrameworkAdded { framework: framework.clone() }),
-            ..Default::default()
-        });
-    }
-
-    pub(super) fn update_framework_event(&mut self, id: &str) {
-        if self.operators.is_empty() {
-            return;
-        }
-        let Some(framework) = self.frameworks.get(id).map(|framework| self.framework_in_events(framework)) else {
-            return;
-        };
-        self.tell_operators(EventType::FrameworkUpdated, || Event {
-            framework_updated: Some(event::FrameworkUpdated { framework: framework.clone() }),
-            ..Default::default()
-        });
-    }
-
-    pub(super) fn framework_removed_event(&mut self, framework: &Framework) {
-        self.tell_operators(EventType::FrameworkRemoved, || Event {
-            framework_removed: Some(event::FrameworkRemoved { framework_info: framework.info.clone() }),
-            ..Default::default()
-        });
-    }
-
-    pub(super) fn agent_added_event(&mut self, id: &str) {
-        let Some(agent) = self.agents.get(id).map(|agent| self.agent_view(agent)) else { return };
-        self.tell_operators(EventType::AgentAdded, || Event {
-            agent_added: Some(event::AgentAdded { agent: agent.clone() }),
-            ..Default::default()
-        });
-    }
-
-    pub(super) fn agent_removed_event(&mut self, agent_id: v1::AgentId) {
-        self.tell_operators(EventType::AgentRemoved, || Event {
-            agent_removed: Some(event::AgentRemoved { agent_id: agent_id.clone() }),
-            ..Default::default()
-        });
-    }
+fn missing(field: &str) -> Answer {
+    Answer::refused(400, format!("Failed to validate master::Call: Expecting '{field}' to be present"))
 }

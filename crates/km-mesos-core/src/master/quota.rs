@@ -2,7 +2,7 @@
 
 use km_mesos_proto::{
     resources::{Quantities, Resources, Scalar},
-    v1::{WeightInfo, quota::QuotaConfig, value},
+    v1::{self, WeightInfo, quota::QuotaConfig, value},
 };
 
 use super::{Answer, Master, validation::role};
@@ -43,6 +43,39 @@ impl Master {
                 self.make_room(config);
             }
         }
+        self.persist();
+        Answer::ok()
+    }
+
+    /// The older form: a guarantee that is the limit too, for a role that has no quota yet.
+    pub(super) fn set_quota(&mut self, request: &v1::quota::QuotaRequest) -> Answer {
+        let role = request.role.clone().unwrap_or_default();
+        if self.allocator.quotas().contains_key(&role) {
+            let reason = format!("Cannot set quota for role '{role}' which already has quota");
+            return Answer::refused(400, format!("Failed to validate set quota request: {reason}"));
+        }
+        let scalar = |one: &v1::Resource| Some((one.name.clone(), one.scalar?));
+        let guarantees: std::collections::BTreeMap<_, _> = request.guarantee.iter().filter_map(scalar).collect();
+        let config = QuotaConfig { role, limits: guarantees.clone(), guarantees };
+        if let Err(reason) = lawful(&config) {
+            return Answer::refused(400, format!("Failed to validate set quota request: {reason}"));
+        }
+        if !request.force.unwrap_or(false)
+            && let Err(reason) = self.affordable(std::slice::from_ref(&config))
+        {
+            let text = "Quota guarantees overcommit the cluster (use 'force' to bypass this check)";
+            return Answer::refused(409, format!("{text}: {reason}"));
+        }
+        self.update_quota(&[config], true)
+    }
+
+    /// Ends a role's quota.
+    pub(super) fn remove_quota(&mut self, role: &str) -> Answer {
+        if !self.allocator.quotas().contains_key(role) {
+            let reason = format!("Role '{role}' has no quota set");
+            return Answer::refused(400, format!("Failed to validate remove quota request for path: {reason}"));
+        }
+        self.allocator.remove_quota(role);
         self.persist();
         Answer::ok()
     }

@@ -90,28 +90,4 @@ impl Master {
             ..v1::TaskStatus::default()
         }
     }
-
-    /// Operations end when they are asked for, so none is ever pending; an unknown one is told as such (M231 to M233).
-    pub(super) fn reconcile_operations(&mut self, framework: &str, asked: Vec<call::reconcile_operations::Operation>) {
-        for one in asked {
-            let agent = one.agent_id.as_ref().map(|id| id.value.as_str());
-            if agent.is_some_and(|id| self.recovered.contains_key(id)) {
-                continue;
-            }
-            let state = match agent {
-                Some(id) if self.gone.contains_key(id) => v1::OperationState::OperationGoneByOperator,
-                Some(id) if self.unreachable.contains_key(id) => v1::OperationState::OperationUnreachable,
-                _ => v1::OperationState::OperationUnknown,
-            };
-            let status = v1::OperationStatus {
-                operation_id: Some(one.operation_id),
-                state: state as i32,
-                message: Some("Reconciliation: Operation is unknown".to_owned()),
-                agent_id: one.agent_id,
-                resource_provider_id: one.resource_provider_id,
-                ..v1::OperationStatus::default()
-            };
-            self.send_operation_status(framework, status);
-        }
-    }
 }

@@ -13,10 +13,12 @@ use km_mesos_proto::{
 use super::{Master, agent::Agent, event::time_info, framework::Framework, validation::resource::read};
 
 /// What an agent of this kind can do, as Apache Mesos names it.
-pub(super) const AGENT_CAPABILITIES: [v1::agent_info::capability::Type; 4] = {
-    use v1::agent_info::capability::Type::*;
-    [MultiRole, HierarchicalRole, ReservationRefinement, AgentDraining]
-};
+pub(super) const AGENT_CAPABILITIES: [v1::agent_info::capability::Type; 7] = crate::agent::CAPABILITIES;
+
+/// An offer with its resources in the newer form, whatever its framework understands.
+fn plainly(offer: &v1::Offer) -> v1::Offer {
+    v1::Offer { resources: read(&offer.resources).to_protos(), ..offer.clone() }
+}
 
 impl Master {
     pub(super) fn get_state(&self) -> GetState {
@@ -43,9 +45,9 @@ impl Master {
             pid: Some(agent.pid()),
             registered_time: Some(time_info(agent.registered)),
             reregistered_time: agent.reregistered.map(time_info),
-            total_resources: agent.total.to_protos(),
-            allocated_resources: agent.used.values().cloned().sum::<Resources>().to_protos(),
-            offered_resources: self.offered_on(agent).to_protos(),
+            total_resources: agent.total.to_protos_for_operators(),
+            allocated_resources: agent.used.values().cloned().sum::<Resources>().to_protos_for_operators(),
+            offered_resources: self.offered_on(agent).to_protos_for_operators(),
             capabilities: AGENT_CAPABILITIES
                 .iter()
                 .map(|kind| v1::agent_info::Capability { r#type: Some(*kind as i32) })
@@ -90,15 +92,15 @@ impl Master {
             // Of one that never came back, when it came first.
             reregistered_time: Some(time_info(framework.reregistered.unwrap_or(framework.registered))),
             unregistered_time: framework.unregistered.map(time_info),
-            offers: framework.offers.iter().filter_map(|id| self.offers.get(id)).cloned().collect(),
+            offers: framework.offers.iter().filter_map(|id| self.offers.get(id)).map(plainly).collect(),
             inverse_offers: framework
                 .inverse_offers
                 .iter()
                 .filter_map(|id| self.inverse_offers.get(id))
                 .cloned()
                 .collect(),
-            allocated_resources: self.used_by(&framework.id).to_protos(),
-            offered_resources: self.offered_to(framework).to_protos(),
+            allocated_resources: self.used_by(&framework.id).to_protos_for_operators(),
+            offered_resources: self.offered_to(framework).to_protos_for_operators(),
             recovered: framework.recovered,
             offer_constraints: Some(framework.constraints.clone().unwrap_or_default()),
         }
@@ -156,8 +158,7 @@ impl Master {
         names.extend(
             self.allocator.weights().iter().filter(|(_, weight)| **weight != 1.0).map(|(role, _)| role.clone()),
         );
-        let limited = self.allocator.quotas().iter().filter(|(_, quota)| !quota.is_default());
-        names.extend(limited.map(|(role, _)| role.clone()));
+        names.extend(self.allocator.quotas().keys().cloned());
         for agent in self.agents.values() {
             names.extend(agent.total.reservations().into_keys().map(str::to_owned));
         }

@@ -24,9 +24,10 @@ impl Master {
         principal: Option<String>,
         subscribe: scheduler::call::Subscribe,
     ) {
-        self.counters.count("messages_register_framework");
         let mut info = subscribe.framework_info;
         info.id = info.id.filter(|id| !id.value.is_empty());
+        let again = info.id.is_some();
+        self.counters.count(if again { "messages_reregister_framework" } else { "messages_register_framework" });
         if info.principal.is_none() {
             info.principal = principal;
         }
@@ -192,6 +193,7 @@ impl Master {
             self.tell_agent(&agent, MasterMessage::ShutdownFramework { framework_id });
             self.forget_framework_on_agent(&agent, id);
         }
+        self.forget_operations_of(id);
         let Some(mut framework) = self.frameworks.remove(id) else { return };
         let limit = self.config.max_completed_tasks_per_framework;
         let live = std::mem::take(&mut framework.tasks).into_values().map(|task| task.info);

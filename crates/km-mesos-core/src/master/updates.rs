@@ -26,9 +26,11 @@ impl Master {
     pub(super) fn agent_update(&mut self, agent: &str, framework: &str, mut status: v1::TaskStatus, latest: TaskState) {
         self.counters.count("messages_status_update");
         if !self.frameworks.contains_key(framework) {
+            self.counters.count("invalid_status_updates");
             tracing::debug!(framework, agent, "status of a task of an unknown framework: dropped");
             return;
         }
+        self.counters.count("valid_status_updates");
         status.agent_id.get_or_insert_with(|| v1::AgentId { value: agent.to_owned() });
         let latest = if terminal(latest) && terminal(state_of(status.state)) { state_of(status.state) } else { latest };
         self.send_update(framework, status.clone());
@@ -69,9 +71,11 @@ impl Master {
         let (agent_id, task_id) = (acknowledge.agent_id.value, acknowledge.task_id);
         if !self.agents.get(&agent_id).is_some_and(super::agent::Agent::connected) {
             // The agent sends the status again when it is back, so the framework acknowledges it again.
+            self.counters.count("invalid_status_update_acknowledgements");
             tracing::debug!(framework, agent = agent_id, "acknowledgement for an agent that is not connected: dropped");
             return;
         }
+        self.counters.count("valid_status_update_acknowledgements");
         let task = self.frameworks.get(framework).and_then(|found| found.tasks.get(&task_id.value));
         let last = task.is_some_and(|task| {
             task.info.status_update_uuid.as_deref() == Some(acknowledge.uuid.as_slice())

@@ -241,7 +241,15 @@ impl World {
         let port = 5051 + i32::try_from(connection.0).expect("small");
         info.port.get_or_insert(port);
         let version = "1.11.0".to_owned();
-        let message = AgentMessage::Register { info: info.clone(), version, frameworks, executors, tasks };
+        let message = AgentMessage::Register {
+            info: info.clone(),
+            resources: Vec::new(),
+            version,
+            frameworks,
+            executors,
+            tasks,
+            operations: Vec::new(),
+        };
         self.handle(Event::Agent { connection, ip: "127.0.0.1".to_owned(), message: Box::new(message) });
         let id = self.to_agents.get(&connection).into_iter().flatten().find_map(|message| match message {
             MasterMessage::Registered { agent_id, .. } => Some(agent_id.value.clone()),

@@ -71,10 +71,7 @@ impl Resources {
         let mut result = self.clone();
         for step in Conversion::of(operation)? {
             if !result.contains(&step.consumed) {
-                return Err(ResourceError::new(format!(
-                    "Invalid {name} Operation: {result} does not contain {}",
-                    step.consumed
-                )));
+                return Err(ResourceError::new(format!("{result} does not contain {}", step.consumed)));
             }
             result -= &step.consumed;
             if operation.r#type() == operation::Type::Destroy && result.contains(&step.consumed) {

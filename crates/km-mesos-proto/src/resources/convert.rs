@@ -28,6 +28,15 @@ impl Resources {
         copies.map(Resource::to_proto).collect()
     }
 
+    /// The messages as operators see them: in both forms at once, where the older can say it.
+    pub fn to_protos_for_operators(&self) -> Vec<v1::Resource> {
+        let both = |resource: v1::Resource| match without_refinement(resource.clone()) {
+            Ok(old) => v1::Resource { role: old.role, reservation: old.reservation, ..resource },
+            Err(_) => resource,
+        };
+        self.to_protos().into_iter().map(both).collect()
+    }
+
     /// The messages in the form with `role` and `reservation`, for those without the capability
     /// `RESERVATION_REFINEMENT`.
     ///

@@ -12,6 +12,7 @@ use super::{
     containers::Containers,
     link::Link,
     shared::Shared,
+    volumes,
 };
 
 /// How many events are taken in one go, so that their checkpoints are written together.
@@ -115,6 +116,10 @@ impl Actor {
             Action::SendEvent { connection, event } => self.shared.streams.send(connection, &event),
             Action::CloseStream { connection } => self.shared.streams.close(connection),
             Action::Launch(launch) => self.containers.launch(*launch),
+            Action::MakeVolume { path } => volumes::make(&path),
+            Action::ClearVolume { path } => volumes::clear(&path),
+            Action::LinkVolume(mount) => volumes::link(&mount),
+            Action::UnlinkVolume { link } => volumes::unlink(&link),
             Action::Signal { container } => self.containers.signal(&container),
             Action::Destroy { container } => self.containers.destroy(&container),
             // Taken out before, or handled by the caller.

@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use km_mesos_core::agent::Reconfiguration;
+
 /// Flags of `km mesos-agent`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Flags {
@@ -40,6 +42,10 @@ pub struct Flags {
     /// How long an executor may take to shut down before it is killed.
     #[arg(long, default_value = "5secs", value_parser = parse_duration)]
     pub executor_shutdown_grace_period: Duration,
+    /// What may change between two starts on the same work directory: nothing (`equal`), or resources and attributes may
+    /// be added (`additive`).
+    #[arg(long, default_value = "equal", value_parser = parse_policy)]
+    pub reconfiguration_policy: Reconfiguration,
     /// How long executors wait for a restarted agent before they end themselves.
     #[arg(long, default_value = "15mins", value_parser = parse_duration)]
     pub recovery_timeout: Duration,
@@ -65,6 +71,7 @@ impl Flags {
             executor_registration_timeout: Duration::from_secs(60),
             executor_reregistration_timeout: Duration::from_secs(2),
             executor_shutdown_grace_period: Duration::from_secs(5),
+            reconfiguration_policy: Reconfiguration::Equal,
             recovery_timeout: Duration::from_secs(15 * 60),
             registration_backoff_factor: Duration::from_secs(1),
             fetcher_cache_dir: None,
@@ -95,6 +102,14 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     let (_, seconds) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
     let number: f64 = number.trim().parse().map_err(|_| wrong())?;
     Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())
+}
+
+fn parse_policy(text: &str) -> Result<Reconfiguration, String> {
+    match text {
+        "equal" => Ok(Reconfiguration::Equal),
+        "additive" => Ok(Reconfiguration::Additive),
+        _ => Err(format!("expected equal or additive, got {text:?}")),
+    }
 }
 
 fn parse_reregistration_timeout(text: &str) -> Result<Duration, String> {

@@ -15,6 +15,7 @@ pub mod link;
 mod resources;
 mod shared;
 mod streams;
+mod volumes;
 
 use std::{fs, net::SocketAddr, path::Path, sync::Arc};
 
@@ -35,6 +36,9 @@ use containers::Containers;
 use link::Link;
 use shared::Shared;
 
+/// The version of Apache Mesos whose agents this one is like: clients tell by it what they may ask for.
+const MESOS_VERSION: &str = "1.11.0";
+
 /// Starts an agent. Its task ends when `stop` is cancelled and all is cleaned up, or fails when the master refuses it.
 pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Started> {
     fs::create_dir_all(&flags.work_dir)
@@ -49,7 +53,9 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
 
     let checkpoints = Checkpoints::new(work_dir.join("meta/agent"));
     let files = checkpoints.read().context("cannot read the agent's checkpoints")?;
-    let recovered = Recovered::read(&files)?;
+    let recovered = Recovered::read(&files)?
+        .reconfigured(&config.info, flags.reconfiguration_policy)
+        .map_err(|reason| anyhow::anyhow!("work_dir {}: {reason}", work_dir.display()))?;
     let expected = recovered.containers();
 
     let (events, received) = mpsc::unbounded_channel();
@@ -102,7 +108,7 @@ fn config(flags: &Flags, work_dir: &Path, address: SocketAddr) -> anyhow::Result
     };
     Ok(Config {
         info,
-        version: km_observe::VERSION.to_owned(),
+        version: MESOS_VERSION.to_owned(),
         ip: ip.to_string(),
         work_dir,
         executor_registration_timeout: flags.executor_registration_timeout,

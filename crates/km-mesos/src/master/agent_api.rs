@@ -10,11 +10,11 @@ use km_mesos_core::{
 };
 
 use super::{
-    encoding::{Encoding, empty, only, text},
     routes::Call,
     scheduler_api::streaming,
     shell::Shell,
 };
+use crate::wire::{Encoding, empty, only, text};
 
 /// Opens a link: the body is the registration, the answer an endless stream of messages.
 pub(super) fn connect(shell: &Arc<Shell>, request: Call) -> Response<Body> {

@@ -7,10 +7,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 
-use super::{
-    encoding::{Refusal, text},
-    flags::Flags,
-};
+use super::flags::Flags;
+use crate::wire::{Refusal, text};
 
 /// What a request wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 mod agent_api;
 mod auth;
-mod encoding;
 mod flags;
+mod forms;
 mod operator_api;
 mod pages;
 mod registry_file;

@@ -1,22 +1,19 @@
-//! `POST /api/v1`, and the older form `POST /teardown`.
+//! `POST /api/v1`.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use http::{Method, Response, StatusCode};
 use km_mesos_core::master::{Answer, Body as AnswerBody, Event};
-use km_mesos_proto::v1::{
-    self,
-    master::{self, call::Type},
-};
+use km_mesos_proto::v1::master::{self, call::Type};
 
 use super::{
     auth::Realm,
-    encoding::{Encoding, Refusal, answer, empty, only, parse, refuse, text},
-    routes::{Call, parameters},
+    routes::Call,
     scheduler_api::streaming,
     shell::Shell,
 };
+use crate::wire::{Encoding, Refusal, answer, empty, only, parse, refuse, text};
 
 pub(super) fn serve(shell: &Arc<Shell>, call: Call) -> Response<Body> {
     judge(shell, call).unwrap_or_else(|refusal| *refusal)
@@ -41,24 +38,6 @@ fn judge(shell: &Arc<Shell>, request: Call) -> Result<Response<Body>, Refusal> {
     }
     let event = Event::OperatorCall { principal, call: Box::new(call) };
     Ok(to_response(shell.handle(event), encoding))
-}
-
-/// `POST /teardown` with the form field `frameworkId`.
-pub(super) fn teardown_form(shell: &Arc<Shell>, request: Call) -> Response<Body> {
-    let principal = match shell.auth.principal(Realm::ReadWrite, &request.parts.headers) {
-        Ok(principal) => principal,
-        Err(refusal) => return *refusal,
-    };
-    if request.parts.method != Method::POST {
-        return only("POST", &request.parts.method);
-    }
-    let form = parameters(&String::from_utf8_lossy(&request.body));
-    let Some(id) = form.get("frameworkId") else {
-        return text(StatusCode::BAD_REQUEST, "Missing 'frameworkId' query parameter in the request body");
-    };
-    let teardown = master::call::Teardown { framework_id: v1::FrameworkId::new(id) };
-    let call = master::Call { r#type: Some(Type::Teardown as i32), teardown: Some(teardown), ..Default::default() };
-    to_response(shell.handle(Event::OperatorCall { principal, call: Box::new(call) }), Encoding::Json)
 }
 
 /// The core's answer over HTTP.

@@ -7,10 +7,10 @@ use km_mesos_proto::json::to_ascii_vec;
 
 use super::{
     auth::Realm,
-    encoding::answer,
     routes::{Call, parameters},
     shell::Shell,
 };
+use crate::wire::answer;
 
 pub(super) fn serve(shell: &Shell, call: &Call, page: Page) -> Response<Body> {
     // The version belongs to the process, not to the master. Pages that can be written too want a writer's credentials.

@@ -16,10 +16,11 @@ use km_mesos_core::{
 
 use super::{
     agent_api,
-    encoding::{empty, text},
+    forms::{self, Form},
     operator_api, pages, scheduler_api,
     shell::Shell,
 };
+use crate::wire::{candidates, empty, text};
 
 /// Larger requests are refused.
 const LARGEST_BODY: usize = 64 * 1024 * 1024;
@@ -39,7 +40,7 @@ enum Endpoint {
     AgentMessage,
     Health,
     Redirect,
-    Teardown,
+    Form(Form),
     Page(Page),
 }
 
@@ -68,23 +69,22 @@ async fn route(
         Endpoint::AgentMessage => agent_api::message(&shell, call),
         Endpoint::Health => empty(StatusCode::OK),
         Endpoint::Redirect => redirect(&shell),
-        Endpoint::Teardown => operator_api::teardown_form(&shell, call),
-        Endpoint::Page(page) => pages::serve(&shell, &call, page),
+        Endpoint::Form(form) => forms::serve(&shell, &call, form),
+        Endpoint::Page(page) => {
+            let written = if page == Page::Weights { forms::weights(&shell, &call) } else { None };
+            written.unwrap_or_else(|| pages::serve(&shell, &call, page))
+        }
     }
 }
 
 fn find(path: &str) -> Option<Endpoint> {
-    let path = path.strip_prefix('/').unwrap_or(path).trim_end_matches('/');
-    let mut path = path.strip_prefix("master/").unwrap_or(path);
-    if path == "redirect" {
+    let mut all = candidates(path, "master").map(|path| path.trim_start_matches('/'));
+    // The redirection is no part of the master's own paths, so nothing below it is.
+    let first = all.next()?;
+    if first == "redirect" {
         return Some(Endpoint::Redirect);
     }
-    loop {
-        if let Some(endpoint) = exact(path) {
-            return Some(endpoint);
-        }
-        path = path.rsplit_once('/')?.0;
-    }
+    exact(first).or_else(|| all.find_map(exact))
 }
 
 fn exact(path: &str) -> Option<Endpoint> {
@@ -92,10 +92,9 @@ fn exact(path: &str) -> Option<Endpoint> {
         "api/v1/scheduler" => Some(Endpoint::Scheduler),
         "api/v1" => Some(Endpoint::Operator),
         "health" => Some(Endpoint::Health),
-        "teardown" => Some(Endpoint::Teardown),
         _ if CONNECT_PATH.strip_prefix('/') == Some(path) => Some(Endpoint::AgentLink),
         _ if MESSAGE_PATH.strip_prefix('/') == Some(path) => Some(Endpoint::AgentMessage),
-        _ => Page::of(path).map(Endpoint::Page),
+        _ => Form::of(path).map(Endpoint::Form).or_else(|| Page::of(path).map(Endpoint::Page)),
     }
 }
 

@@ -9,11 +9,11 @@ use km_mesos_proto::v1::scheduler::{self, call::Type};
 
 use super::{
     auth::Realm,
-    encoding::{Encoding, Refusal, only, parse, refuse},
     operator_api::to_response,
     routes::Call,
     shell::Shell,
 };
+use crate::wire::{Encoding, Refusal, only, parse, refuse};
 
 const STREAM_ID: &str = "mesos-stream-id";
 

@@ -12,7 +12,8 @@ use km_mesos_core::master::{ConnectionId, Event};
 use km_mesos_proto::{Message, recordio};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::{encoding::Encoding, shell::Shell};
+use super::shell::Shell;
+use crate::wire::Encoding;
 
 struct Stream {
     encoding: Encoding,

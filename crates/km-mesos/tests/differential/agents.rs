@@ -4,9 +4,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::framework::Framework;
-use crate::player::{DEADLINE, OPERATOR, POLL, Player, Reply, text};
-
-const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Accept", "application/json")];
+use crate::player::{DEADLINE, JSON, OPERATOR, POLL, Player, Reply, text};
 
 impl Player {
     /// The id of the registered agent with this attribute `rack`.

@@ -1,6 +1,6 @@
 //! An executor whose process only waits: the script itself speaks to the agent in its place.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -8,14 +8,11 @@ use serde_json::{Value, json};
 
 use crate::{
     framework::{Framework, scalar},
-    player::{Player, Reply, text},
+    player::{DEADLINE, JSON, POLL, Player, Reply, text},
     stream::Stream,
 };
 
 const PATH: &str = "/api/v1/executor";
-const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Accept", "application/json")];
-const PATIENCE: Duration = Duration::from_secs(20);
-const POLL: Duration = Duration::from_millis(20);
 
 /// An executor's connection to its agent.
 pub struct Executor {
@@ -111,7 +108,7 @@ impl Player {
                 }
             }
         };
-        let response = tokio::time::timeout(PATIENCE, wait).await.context("the agent does not come back")?;
+        let response = tokio::time::timeout(DEADLINE, wait).await.context("the agent does not come back")?;
         executor.stream = Stream::read(response);
         self.executor_event(executor, "SUBSCRIBED").await?;
         Ok(())
@@ -271,7 +268,7 @@ async fn post(endpoint: &str, call: &Value) -> Result<reqwest::Response> {
     let client = reqwest::Client::builder().no_proxy().build()?;
     let request = client.post(format!("http://{endpoint}{PATH}")).body(call.to_string());
     let request = JSON.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-    Ok(tokio::time::timeout(PATIENCE, request.send()).await.context("the agent doesn't answer")??)
+    Ok(tokio::time::timeout(DEADLINE, request.send()).await.context("the agent doesn't answer")??)
 }
 
 async fn environment(file: &std::path::Path) -> Result<BTreeMap<String, String>> {
@@ -280,7 +277,7 @@ async fn environment(file: &std::path::Path) -> Result<BTreeMap<String, String>>
             tokio::time::sleep(POLL).await;
         }
     };
-    tokio::time::timeout(PATIENCE, wait).await.context("the executor's process did not start")?;
+    tokio::time::timeout(DEADLINE, wait).await.context("the executor's process did not start")?;
     let text = fs::read_to_string(file)?;
     let pairs = text.lines().filter_map(|line| line.split_once('='));
     Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())

@@ -65,6 +65,11 @@ pub fn accept(offers: &[Value], operations: &[Value]) -> Value {
     json!({ "accept": { "offer_ids": ids, "operations": operations, "filters": filters(3600.0) } })
 }
 
+/// ACCEPT's body; what is left is offered again with the next batch.
+pub fn accept_at_once(offer: &Value, operations: &[Value]) -> Value {
+    json!({ "accept": { "offer_ids": [offer["id"]], "operations": operations, "filters": filters(0.0) } })
+}
+
 /// A scalar resource of no role.
 pub fn scalar(name: &str, value: f64) -> Value {
     json!({ "name": name, "type": "SCALAR", "scalar": { "value": value } })

@@ -4,18 +4,22 @@
 mod agents;
 mod cluster;
 mod compare;
+mod control;
 mod executor;
 mod framework;
 mod normal;
+mod operation;
 mod player;
+mod scheduler;
 mod scripts;
 mod stream;
 
 use cluster::Setup;
 use compare::compare;
 use scripts::{
-    accept, auth, constraints, drain, failover, flags, launch, lost, maintenance, offers, quota, recovery,
-    reservations, restarts, shares, subscribe, tasks, update_framework,
+    accept, auth, constraints, drain, events, executors, failover, feedback, flags, launch, lost, maintenance, offers,
+    operations, quota, reads, recovery, reservations, restarts, shares, subscribe, tasks, update_framework, volumes,
+    writes,
 };
 
 fn agents(agents: usize) -> Setup {
@@ -54,6 +58,16 @@ async fn tasks_of_one_agent() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quota_of_one_agent() {
     compare(&agents(1), &[reservations::RESERVATIONS, quota::QUOTA]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operations_of_frameworks() {
+    compare(&agents(1), &[operations::OPERATIONS, feedback::FEEDBACK, volumes::VOLUMES]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operators_of_one_agent() {
+    compare(&agents(1), &[reads::READS, executors::EXECUTORS, writes::WRITES, events::EVENTS]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

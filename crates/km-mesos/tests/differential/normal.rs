@@ -22,7 +22,16 @@ const VOLATILE: [&str; 12] = [
 ];
 
 /// Fields that are sets: their order says nothing.
-const SETS: [&str; 5] = ["resources", "capabilities", "draining_machines", "down_machines", "statuses"];
+const SETS: [&str; 8] = [
+    "resources",
+    "total_resources",
+    "allocated_resources",
+    "offered_resources",
+    "capabilities",
+    "draining_machines",
+    "down_machines",
+    "statuses",
+];
 
 /// The placeholders of one script on one cluster.
 pub struct Names {
@@ -81,9 +90,18 @@ impl Names {
             "are more than available",
             "with same ExecutorID.",
             "There are overlapping resources in the task",
+            "query parameter in the request body:",
+            "Failed to parse update weights request JSON",
+            "Failed to convert weights JSON array to protobuf",
         ];
         let end = end.iter().find_map(|known| text.find(known).map(|start| start + known.len()));
         let text = end.and_then(|end| text.get(..end)).unwrap_or(text);
+        let sorted = text.split_once(" does not contain ").map(|(whole, part)| {
+            let mut parts: Vec<&str> = whole.split("; ").collect();
+            parts.sort_unstable();
+            format!("{} does not contain {part}", parts.join("; "))
+        });
+        let text = sorted.as_deref().unwrap_or(text);
         let plain = |text: String, (from, to): &(String, String)| text.replace(from, to);
         let text = self.texts.iter().fold(text.to_owned(), plain);
         let text = self.address.replace_all(&text, "<address>").into_owned();
@@ -112,6 +130,10 @@ impl Names {
                     Value::String(format!("<{field}>"))
                 }
                 Value::String(bytes) if field == "uuid" => Value::String(self.name("uuid", bytes)),
+                // That of an operation's status is a message of its own.
+                Value::Object(uuid) if field == "uuid" => {
+                    Value::String(self.name("uuid", uuid["value"].as_str().unwrap_or_default()))
+                }
                 Value::Array(items) if SETS.contains(&field.as_str()) => {
                     let mut items: Vec<Value> = items.iter().map(|item| self.value(item)).collect();
                     items.sort_by_key(Value::to_string);

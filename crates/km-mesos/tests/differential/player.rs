@@ -9,20 +9,18 @@ use crate::{
     cluster::{Cluster, Parts},
     framework::Framework,
     normal::Names,
-    stream::Stream,
 };
 
 /// The scheduler's endpoint.
 pub const SCHEDULER: &str = "/api/v1/scheduler";
 /// The operator's endpoint.
 pub const OPERATOR: &str = "/api/v1";
-const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Accept", "application/json")];
+/// Of a call in JSON.
+pub const JSON: [(&str, &str); 2] = [("Content-Type", "application/json"), ("Accept", "application/json")];
 /// Nothing takes longer, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 /// Between two looks at the same thing.
 pub const POLL: Duration = Duration::from_millis(20);
-/// After so many passes of the allocator, what it won't offer it never will.
-const QUIET_PASSES: f64 = 4.0;
 
 /// An answer that is complete.
 pub struct Reply {
@@ -84,6 +82,16 @@ impl Player {
     pub fn note(&mut self, what: &str, value: &Value) {
         let value = self.names.value(value);
         self.lines.push(format!("{what}: {value}"));
+    }
+
+    /// Adds a line that needs no placeholders to the recording.
+    pub fn mark(&mut self, line: String) {
+        self.lines.push(line);
+    }
+
+    /// Sorts offers by the agent's name.
+    pub fn sort_by_agent(&mut self, offers: &mut [Value]) {
+        offers.sort_by_key(|offer| self.names.text(offer["agent_id"]["value"].as_str().unwrap_or_default()));
     }
 
     /// Sends a request as it is given; nothing is recorded.
@@ -174,7 +182,21 @@ impl Player {
         let status = response.status();
         let body = text(response).await?;
         ensure!(status.is_success(), "{call}: {status} {body}");
-        Ok(if body.is_empty() { Value::Null } else { serde_json::from_str(&body)? })
+        Ok(if body.is_empty() { Value::Null } else { without_empty_lists(serde_json::from_str(&body)?) })
+    }
+
+    /// Waits until the condition holds of an operator call's answer.
+    pub async fn until_operator(&self, kind: &str, condition: impl Fn(&Value) -> bool) -> Result<Value> {
+        let wait = async {
+            loop {
+                let shown = self.ask(json!({ "type": kind })).await?;
+                if condition(&shown) {
+                    return anyhow::Ok(shown);
+                }
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, wait).await.with_context(|| format!("{kind} never showed what was awaited"))?
     }
 
     /// What a read endpoint shows; not recorded.
@@ -205,168 +227,6 @@ impl Player {
         tokio::time::timeout(DEADLINE, wait).await.with_context(|| format!("{path} never showed what was awaited"))?
     }
 
-    /// Kills `master` or `agent-0` on the spot.
-    pub async fn kill(&self, part: &str) -> Result<()> {
-        self.parts.signal(part, "KILL").await
-    }
-
-    /// Lets an agent leave the cluster: it ends its executors and tells the master.
-    pub async fn end(&self, agent: &str) -> Result<()> {
-        self.parts.signal(agent, "USR1").await
-    }
-
-    /// Stops an agent's clock: it neither reads nor answers.
-    pub async fn freeze(&self, agent: &str) -> Result<()> {
-        self.parts.signal(agent, "STOP").await
-    }
-
-    /// Lets it go on.
-    pub async fn thaw(&self, agent: &str) -> Result<()> {
-        self.parts.signal(agent, "CONT").await
-    }
-
-    /// Starts a part again, and waits until the master leads and has recovered.
-    pub async fn start(&self, part: &str) -> Result<()> {
-        self.start_with(part, &[]).await
-    }
-
-    /// As `start`, with these flags changed.
-    pub async fn start_with(&self, part: &str, changed: &[&str]) -> Result<()> {
-        self.parts.start(part, changed).await?;
-        let wait = async {
-            while !self.takes_calls().await {
-                tokio::time::sleep(POLL).await;
-            }
-        };
-        let reason = || format!("the master does not lead; {part} logged last:\n{}", self.parts.log(part));
-        tokio::time::timeout(DEADLINE, wait).await.with_context(reason)
-    }
-
-    /// Whether the master is past its recovery: it finds fault with a wrong call then, and answers 503 before.
-    async fn takes_calls(&self) -> bool {
-        let leads = self.state("/state").await.is_ok_and(|state| state["elected_time"].is_number());
-        let wrong = self.send("POST", SCHEDULER, &[("Content-Type", "application/json")], "{}").await;
-        leads && wrong.is_ok_and(|answer| answer.status() == 400)
-    }
-
-    /// Waits for a few passes of the allocator.
-    pub async fn passes(&self) -> Result<()> {
-        const RUNS: &str = "allocator/mesos/allocation_runs";
-        let runs = |metrics: &Value| metrics[RUNS].as_f64().unwrap_or_default();
-        let before = runs(&self.state("/metrics/snapshot").await?);
-        self.until("/metrics/snapshot", |metrics| runs(metrics) >= before + QUIET_PASSES).await?;
-        Ok(())
-    }
-
-    /// Opens a subscription. Records the head of the answer, and the body unless it is a stream.
-    pub async fn open(&mut self, headers: &[(&str, &str)], call: &Value) -> Result<Option<(Stream, String)>> {
-        let response = self.send("POST", SCHEDULER, headers, call.to_string()).await?;
-        self.note_head("SUBSCRIBE", &response);
-        if response.status() != reqwest::StatusCode::OK {
-            self.note("body", &body_value(&text(response).await?));
-            return Ok(None);
-        }
-        let stream_id = response.headers().get("Mesos-Stream-Id").and_then(|value| value.to_str().ok());
-        let stream_id = stream_id.unwrap_or_default().to_owned();
-        Ok(Some((Stream::read(response), stream_id)))
-    }
-
-    /// Subscribes; the stream may begin with anything.
-    pub async fn subscribe(&mut self, subscribe: Value) -> Result<Framework> {
-        let mut call = json!({ "type": "SUBSCRIBE", "subscribe": subscribe });
-        let id = call["subscribe"]["framework_info"]["id"].clone();
-        if !id.is_null() {
-            call["framework_id"] = id;
-        }
-        let opened = self.open(&JSON, &call).await?;
-        let (stream, stream_id) = opened.context("SUBSCRIBE got no stream")?;
-        Ok(Framework { id: String::new(), stream_id, stream })
-    }
-
-    /// Subscribes and expects success.
-    pub async fn subscribed(&mut self, subscribe: Value) -> Result<Framework> {
-        let mut framework = self.subscribe(subscribe).await?;
-        let event = self.expect(&mut framework, "SUBSCRIBED").await?;
-        framework.id = event["subscribed"]["framework_id"]["value"].as_str().unwrap_or_default().to_owned();
-        ensure!(!framework.id.is_empty(), "SUBSCRIBED without an id");
-        Ok(framework)
-    }
-
-    /// A subscribed framework with this information.
-    pub async fn framework(&mut self, info: Value) -> Result<Framework> {
-        self.subscribed(json!({ "framework_info": info })).await
-    }
-
-    /// The next event of the type, recorded with all before it, but for heartbeats and offers that are not taken.
-    pub async fn expect(&mut self, framework: &mut Framework, kind: &str) -> Result<Value> {
-        loop {
-            let event = framework.stream.news().await.with_context(|| format!("awaiting {kind}"))?;
-            self.note("event", &event);
-            if event["type"] == kind {
-                return Ok(event);
-            }
-        }
-    }
-
-    /// The next offers, however they are spread over events, in the order of the agents.
-    pub async fn offers(&mut self, framework: &mut Framework, count: usize) -> Result<Vec<Value>> {
-        let mut offers = self.offers_quietly(framework, count).await?;
-        self.sort_by_agent(&mut offers);
-        for offer in &offers {
-            self.note("offer", offer);
-        }
-        Ok(offers)
-    }
-
-    /// Like `offers`, but not recorded.
-    pub async fn offers_quietly(&mut self, framework: &mut Framework, count: usize) -> Result<Vec<Value>> {
-        while framework.stream.offers.len() < count {
-            if let Some(event) = framework.stream.step().await.context("awaiting OFFERS")? {
-                self.note("event", &event);
-            }
-        }
-        Ok(framework.stream.offers.drain(..count).collect())
-    }
-
-    /// The only next offer.
-    pub async fn offer(&mut self, framework: &mut Framework) -> Result<Value> {
-        Ok(self.offers(framework, 1).await?.remove(0))
-    }
-
-    /// Sorts offers by the agent's name.
-    pub fn sort_by_agent(&mut self, offers: &mut [Value]) {
-        offers.sort_by_key(|offer| self.names.text(offer["agent_id"]["value"].as_str().unwrap_or_default()));
-    }
-
-    /// Records what came until the allocator had its chance: nothing, if all is well.
-    pub async fn quiet(&mut self, framework: &mut Framework) -> Result<()> {
-        self.passes().await?;
-        let mut events: Vec<Value> = framework.stream.offers.drain(..).collect();
-        events.extend(framework.stream.waiting());
-        self.note("quiet", &Value::Array(events));
-        Ok(())
-    }
-
-    /// Records the end of the stream and the events before it.
-    pub async fn closed(&mut self, framework: &mut Framework) -> Result<()> {
-        while let Some(event) = framework.stream.next().await? {
-            if event["type"] != "HEARTBEAT" && event["type"] != "OFFERS" {
-                self.note("event", &event);
-            }
-        }
-        self.note("closed", &Value::Null);
-        Ok(())
-    }
-
-    /// A call of a framework, recorded. `body` is the whole call without its id and type.
-    pub async fn call(&mut self, framework: &Framework, kind: &str, body: Value) -> Result<Reply> {
-        let mut call = body;
-        call["type"] = kind.into();
-        call["framework_id"] = json!({ "value": framework.id });
-        self.lines.push(format!("call {kind}"));
-        self.post(SCHEDULER, &[("Mesos-Stream-Id", &framework.stream_id)], &call).await
-    }
-
     /// Removes the script's frameworks, and waits until they are gone.
     pub async fn tidy(&mut self) -> Result<()> {
         fs::write(self.folder.join("stop"), "")?;
@@ -387,8 +247,21 @@ pub async fn text(response: reqwest::Response) -> Result<String> {
     Ok(tokio::time::timeout(DEADLINE, response.text()).await.context("the body does not end")??)
 }
 
-/// JSON as such, so that ids and times in it get placeholders; the parsers' own words are left out.
-fn body_value(body: &str) -> Value {
+/// In protobuf a list that is empty is one that is not there; some answers of Apache Mesos show it.
+pub fn without_empty_lists(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+            let kept = fields.into_iter().filter(|(_, value)| !empty(value));
+            Value::Object(kept.map(|(name, value)| (name, without_empty_lists(value))).collect())
+        }
+        Value::Array(items) => items.into_iter().map(without_empty_lists).collect(),
+        other => other,
+    }
+}
+
+/// What is recorded of a body: JSON as such, so that ids and times in it get placeholders; the parsers' own words are left out.
+pub fn body_value(body: &str) -> Value {
     const PARSERS: [&str; 3] = [
         "Failed to parse body into JSON: ",
         "Failed to convert JSON into Call protobuf: ",

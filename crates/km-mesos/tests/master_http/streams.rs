@@ -80,6 +80,8 @@ fn register(id: Option<v1::AgentId>) -> AgentMessage {
         frameworks: Vec::new(),
         executors: Vec::new(),
         tasks: Vec::new(),
+        operations: Vec::new(),
+        resources: Vec::new(),
     }
 }
 

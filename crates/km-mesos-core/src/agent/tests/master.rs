@@ -137,5 +137,5 @@ fn changed_resources_survive_a_restart() {
     let resources = vec![v1::Resource { name: "cpus".to_owned(), ..Default::default() }];
     bench.master(MasterMessage::CheckpointResources { resources: resources.clone() });
     bench.restart(&[]);
-    assert_eq!(bench.agent.info().resources, resources);
+    assert_eq!(bench.agent.resources(), resources);
 }

@@ -74,7 +74,6 @@ impl Master {
             let mut page = json!({
                 "id": framework.id,
                 "name": framework.info.name,
-                "pid": Value::Null,
                 "capabilities": super::frameworks::capabilities(&framework.info),
                 "hostname": framework.info.hostname.clone().unwrap_or_default(),
                 "webui_url": framework.info.webui_url.clone().unwrap_or_default(),

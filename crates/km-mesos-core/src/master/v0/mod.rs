@@ -94,7 +94,6 @@ impl Master {
             "pid": info.pid,
             "port": info.port,
             "hostname": info.hostname,
-            "capabilities": ["AGENT_UPDATE", "AGENT_DRAINING", "QUOTA_V2"],
         });
         let rest = json!({
             "start_time": seconds(self.started),
@@ -206,7 +205,7 @@ fn reserved_of(resources: &Resources) -> Value {
 
 /// The full messages of resources.
 fn full(resources: &Resources) -> Value {
-    Value::Array(resources.to_protos().iter().map(|one| in_old_words(json::to_value(one))).collect())
+    Value::Array(resources.to_protos_for_operators().iter().map(|one| in_old_words(json::to_value(one))).collect())
 }
 
 /// Adds an object's members to another's.

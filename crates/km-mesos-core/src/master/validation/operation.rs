@@ -15,6 +15,8 @@ use super::{ensure, resource};
 
 /// Who asks, and on what.
 pub(in crate::master) struct Context<'a> {
+    /// The framework's id; empty for an operator.
+    pub framework: &'a str,
     /// The framework's principal, or the operator's.
     pub principal: Option<&'a str>,
     /// The framework's roles; none for an operator.
@@ -39,25 +41,14 @@ pub(in crate::master) fn validate(operation: &Operation, context: &Context<'_>) 
 }
 
 fn reserve(resources: &[v1::Resource], context: &Context<'_>) -> Result<(), String> {
-    for one in resources {
-        let to_star = one.reservations.last().is_some_and(|last| last.role.as_deref() == Some("*"))
-            || (one.reservation.is_some() && one.role.as_deref().unwrap_or("*") == "*");
-        ensure(!to_star, || "Invalid reservation: role \"*\" cannot be reserved".to_owned())?;
-    }
-    let all = read("Invalid reservation", resources)?;
-    resource::allocation_role(&all)?;
+    resource::list(resources).map_err(|reason| format!("Invalid resources: {reason}"))?;
+    let all = read(resources)?;
     for one in all.iter() {
         ensure(one.is_dynamically_reserved(), || format!("Resource {} is not dynamically reserved", show(one)))?;
-        ensure(!one.is_persistent_volume(), || {
-            format!(
-                "A persistent volume {} must already be reserved, so it is not dynamically reserved anew",
-                show(one)
-            )
-        })?;
-        ensure(!one.revocable, || "Dynamic reservations cannot be created from revocable resources".to_owned())?;
         role_of_reservation(one, context)?;
         principal_of_reservation(one, context)?;
     }
+    resource::allocation_role(&all)?;
     Ok(())
 }
 
@@ -100,7 +91,8 @@ fn principal_of_reservation(one: &Resource, context: &Context<'_>) -> Result<(),
 }
 
 fn unreserve(resources: &[v1::Resource]) -> Result<(), String> {
-    for one in read("Invalid unreserve", resources)?.iter() {
+    resource::list(resources).map_err(|reason| format!("Invalid resources: {reason}"))?;
+    for one in read(resources)?.iter() {
         ensure(one.is_dynamically_reserved(), || format!("Resource {} is not dynamically reserved", show(one)))?;
         ensure(!one.is_persistent_volume(), || {
             format!(
@@ -114,8 +106,11 @@ fn unreserve(resources: &[v1::Resource]) -> Result<(), String> {
 
 fn create(volumes: &[v1::Resource], context: &Context<'_>) -> Result<(), String> {
     resource::list(volumes).map_err(|reason| format!("Invalid resources: {reason}"))?;
-    let all = read("Invalid resources", volumes)?;
+    let all = read(volumes)?;
     resource::allocation_role(&all)?;
+    for one in volumes {
+        is_volume(&Resource::from_proto(one).map_err(|error| error.to_string())?)?;
+    }
     let mut taken: BTreeSet<(String, String)> = context
         .total
         .iter()
@@ -123,39 +118,61 @@ fn create(volumes: &[v1::Resource], context: &Context<'_>) -> Result<(), String>
         .collect();
     for volume in volumes {
         let one = Resource::from_proto(volume).map_err(|error| error.to_string())?;
-        let Some(id) = one.persistence_id().map(str::to_owned) else {
-            return Err(format!("Resource {} is not a persistent volume", show(&one)));
-        };
+        let id = one.persistence_id().unwrap_or_default().to_owned();
         ensure(taken.insert((one.role().to_owned(), id.clone())), || format!("Persistence ID '{id}' is not unique"))?;
-        let mode = one.disk.as_ref().and_then(|disk| disk.volume.as_ref()).map(|volume| volume.mode);
-        ensure(mode == Some(volume::Mode::Rw as i32), || "Read-only persistent volume not supported".to_owned())?;
+    }
+    for one in all.iter() {
         ensure(!one.shared || context.may_share, || {
-            "Create volume operation for a shared persistent volume was attempted by a framework that does not have the SHARED_RESOURCES capability".to_owned()
-        })?;
-        let made_by = one.disk.as_ref().and_then(|disk| disk.persistence.as_ref()?.principal.as_deref());
-        ensure(context.principal.is_none() || made_by == context.principal, || {
             format!(
-                "Create volume operation was attempted by principal '{}', but the volume in the request has principal '{}'",
-                context.principal.unwrap_or_default(),
-                made_by.unwrap_or_default()
+                "Create volume operation for '{one}' has been attempted by framework '{}' with no SHARED_RESOURCES capability",
+                context.framework
             )
         })?;
+        principal_of_volume(one, context)?;
     }
     Ok(())
 }
 
+fn principal_of_volume(volume: &Resource, context: &Context<'_>) -> Result<(), String> {
+    let made_by = volume.disk.as_ref().and_then(|disk| disk.persistence.as_ref()?.principal.as_deref());
+    let Some(principal) = context.principal else { return Ok(()) };
+    match made_by {
+        None => Err(format!(
+            "Create volume operation attempted by principal '{principal}', but there is a volume in the operation with no principal set in 'disk.persistence'"
+        )),
+        Some(other) if other != principal => Err(format!(
+            "Create volume operation attempted by authenticated principal '{principal}', which does not match a volume in the operation with principal '{other}' set in 'disk.persistence'"
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+fn is_volume(one: &Resource) -> Result<(), String> {
+    let wrong = |reason: String| Err(format!("Not a persistent volume: {reason}"));
+    let Some(disk) = &one.disk else { return wrong(format!("Resource {} does not have DiskInfo", show(one))) };
+    if disk.persistence.is_none() {
+        return wrong(format!("Resource {} does not have persistence ID", show(one)));
+    }
+    match &disk.volume {
+        Some(volume) if volume.mode == volume::Mode::Ro as i32 => {
+            wrong("Read-only persistent volume not supported".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
 fn destroy(volumes: &[v1::Resource], context: &Context<'_>) -> Result<(), String> {
-    for one in read("Invalid resources", volumes)?.iter() {
-        ensure(one.is_persistent_volume(), || format!("Resource {} is not a persistent volume", show(one)))?;
+    for one in read(volumes)?.iter() {
         let plain = Resource { allocation: None, ..one.clone() };
+        is_volume(&plain)?;
         ensure(context.total.contains_resource(&plain), || "Persistent volumes not found".to_owned())?;
         ensure(!context.used.contains_resource(&plain), || "Persistent volumes in use".to_owned())?;
     }
     Ok(())
 }
 
-fn read(what: &str, resources: &[v1::Resource]) -> Result<Resources, String> {
-    Resources::from_protos(resources).map_err(|error| format!("{what}: {error}"))
+fn read(resources: &[v1::Resource]) -> Result<Resources, String> {
+    Resources::from_protos(resources).map_err(|error| format!("Invalid resources: {error}"))
 }
 
 fn show(one: &Resource) -> String {

@@ -6,7 +6,7 @@ use km_mesos_core::agent::{Event, Launch};
 use tokio::process::Child;
 use tokio_util::sync::CancellationToken;
 
-use super::{World, fetch, processes::Tree, records::Record, sandbox, spawn};
+use super::{super::volumes, World, fetch, processes::Tree, records::Record, sandbox, spawn};
 
 /// How often an adopted process, which is no child of this agent, is looked at.
 const POLL: Duration = Duration::from_millis(200);
@@ -48,6 +48,7 @@ pub(super) async fn run(world: Arc<World>, launch: Launch, destroy: Cancellation
 
 async fn prepare(world: &World, launch: &Launch) -> anyhow::Result<()> {
     sandbox::create(launch).await?;
+    launch.volumes.iter().for_each(volumes::link);
     fetch::fetch(launch, &world.cache).await?;
     sandbox::hand_over(launch).await
 }

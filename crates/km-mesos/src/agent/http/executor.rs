@@ -14,35 +14,35 @@ use km_mesos_proto::v1::executor::{Call, call};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::super::shared::Shared;
-use crate::wire::{Encoding, answer_encoding, plain, read_call};
+use crate::wire::{Encoding, Refusal, empty, parse, refuse};
 
 pub(super) fn call(shared: &Arc<Shared>, headers: &HeaderMap, body: &[u8]) -> Response {
-    take(shared, headers, body).unwrap_or_else(|refusal| refusal)
+    take(shared, headers, body).unwrap_or_else(|refusal| *refusal)
 }
 
-fn take(shared: &Arc<Shared>, headers: &HeaderMap, body: &[u8]) -> Result<Response, Response> {
-    let call: Call = read_call(headers, body)?;
+fn take(shared: &Arc<Shared>, headers: &HeaderMap, body: &[u8]) -> Result<Response, Refusal> {
+    let call: Call = parse(headers, body)?;
     let subscribes = call.r#type() == call::Type::Subscribe;
     // Apache Mesos validates before it looks at Accept, and looks at Accept before it looks for the executor.
     let checked = shared.core().check(&call);
     let invalid = |refusal: &km_mesos_core::agent::Refusal| refusal.message.starts_with("Failed to validate");
     let encoding = match &checked {
         Err(refusal) if invalid(refusal) => Encoding::Json,
-        _ if subscribes => answer_encoding(headers)?,
+        _ if subscribes => Encoding::accepted(headers)?,
         _ => Encoding::Json,
     };
     checked.map_err(|refusal| {
-        plain(StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST), refusal.message)
+        refuse(StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST), refusal.message)
     })?;
     if subscribes {
         return Ok(subscribe(shared, call, encoding));
     }
     send(shared, Event::ExecutorCall(call))?;
-    Ok(StatusCode::ACCEPTED.into_response())
+    Ok(empty(StatusCode::ACCEPTED))
 }
 
-fn send(shared: &Shared, event: Event) -> Result<(), Response> {
-    shared.events.send(event).map_err(|_| plain(StatusCode::SERVICE_UNAVAILABLE, "Agent is ending"))
+fn send(shared: &Shared, event: Event) -> Result<(), Refusal> {
+    shared.events.send(event).map_err(|_| refuse(StatusCode::SERVICE_UNAVAILABLE, "Agent is ending"))
 }
 
 fn subscribe(shared: &Arc<Shared>, call: Call, encoding: Encoding) -> Response {
@@ -50,7 +50,7 @@ fn subscribe(shared: &Arc<Shared>, call: Call, encoding: Encoding) -> Response {
     let records = shared.streams.open(connection, encoding);
     let guard = Guard { shared: shared.clone(), connection };
     if let Err(refusal) = send(shared, Event::Subscribe { connection, call }) {
-        return refusal;
+        return *refusal;
     }
     let body = Body::from_stream(stream::unfold((records, guard), next).map(Ok::<_, Infallible>));
     ([(header::CONTENT_TYPE, encoding.content_type())], body).into_response()

@@ -7,11 +7,11 @@ use std::{
     sync::Arc,
 };
 
-use axum::{http::StatusCode, response::Response};
+use axum::http::StatusCode;
 use km_mesos_proto::v1::{FileInfo, TimeInfo};
 
 use super::super::shared::Shared;
-use crate::wire::plain;
+use crate::wire::{Refusal, refuse};
 
 /// The most bytes that one read returns.
 const LONGEST_READ: u64 = 4 << 20;
@@ -24,11 +24,11 @@ pub(super) enum Problem {
 }
 
 impl Problem {
-    pub fn into_answer(self) -> Response {
+    pub fn into_refusal(self) -> Refusal {
         match self {
-            Self::NotFound(path) => plain(StatusCode::NOT_FOUND, format!("Failed to find '{path}'")),
-            Self::Bad(why) => plain(StatusCode::BAD_REQUEST, why),
-            Self::Failed(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+            Self::NotFound(path) => refuse(StatusCode::NOT_FOUND, format!("Failed to find '{path}'")),
+            Self::Bad(why) => refuse(StatusCode::BAD_REQUEST, why),
+            Self::Failed(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         }
     }
 }

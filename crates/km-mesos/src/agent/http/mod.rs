@@ -1,9 +1,9 @@
 //! The agent's HTTP endpoints.
 
-#![expect(clippy::result_large_err, reason = "a refusal is the HTTP answer itself")]
-
 mod executor;
 mod files;
+mod headers;
+mod metrics;
 mod operator;
 mod state;
 mod v0;
@@ -19,7 +19,7 @@ use axum::{
 };
 
 use super::shared::Shared;
-use crate::wire::{candidates, method_not_allowed, plain};
+use crate::wire::{candidates, only, text};
 
 /// No call is longer than this many bytes.
 const LONGEST_BODY: usize = 64 << 20;
@@ -38,7 +38,7 @@ async fn dispatch(
 ) -> Response {
     for path in candidates(uri.path(), "slave(1)") {
         let handled = match path {
-            "/api/v1/executor" | "/api/v1" if method != Method::POST => Some(method_not_allowed("POST")),
+            "/api/v1/executor" | "/api/v1" if method != Method::POST => Some(only("POST", &method)),
             "/api/v1/executor" => Some(executor::call(&shared, &headers, &body)),
             "/api/v1" => Some(operator::call(&shared, &headers, &body).await),
             _ => v0::get(&shared, path, &method, &uri).await,
@@ -47,5 +47,5 @@ async fn dispatch(
             return response;
         }
     }
-    plain(StatusCode::NOT_FOUND, format!("{} is no endpoint of an agent", uri.path()))
+    text(StatusCode::NOT_FOUND, format!("{} is no endpoint of an agent", uri.path()))
 }

@@ -11,18 +11,23 @@ use km_mesos_proto::v1::{
     agent::{Call, Response, call, response},
 };
 
-use super::{super::shared::Shared, files, v0};
-use crate::wire::{answer_encoding, message, plain, read_call};
+use super::{
+    super::{MESOS_VERSION, shared::Shared},
+    files, metrics, v0,
+};
+use super::headers;
+use crate::wire::{Refusal, message, parse, refuse};
 
 pub(super) async fn call(shared: &Arc<Shared>, headers: &HeaderMap, body: &[u8]) -> HttpResponse {
-    answer(shared, headers, body).await.unwrap_or_else(|refusal| refusal)
+    answer(shared, headers, body).await.unwrap_or_else(|refusal| *refusal)
 }
 
-async fn answer(shared: &Arc<Shared>, headers: &HeaderMap, body: &[u8]) -> Result<HttpResponse, HttpResponse> {
-    let call: Call = read_call(headers, body)?;
-    let encoding = answer_encoding(headers)?;
+async fn answer(shared: &Arc<Shared>, headers: &HeaderMap, body: &[u8]) -> Result<HttpResponse, Refusal> {
+    headers::check_request(headers)?;
+    let call: Call = parse(headers, body)?;
+    let encoding = headers::answer_encoding(headers, call.r#type().as_str_name())?;
     let missing = |name: &str| {
-        plain(StatusCode::BAD_REQUEST, format!("Failed to validate agent::Call: Expecting '{name}' to be present"))
+        refuse(StatusCode::BAD_REQUEST, format!("Failed to validate agent::Call: Expecting '{name}' to be present"))
     };
     let mut answer = Response::default();
     let kind = match call.r#type() {
@@ -32,7 +37,7 @@ async fn answer(shared: &Arc<Shared>, headers: &HeaderMap, body: &[u8]) -> Resul
             response::Type::GetHealth
         }
         call::Type::GetVersion => {
-            let version_info = v1::VersionInfo { version: km_observe::VERSION.to_owned(), ..Default::default() };
+            let version_info = v1::VersionInfo { version: MESOS_VERSION.to_owned(), ..Default::default() };
             answer.get_version = Some(response::GetVersion { version_info });
             response::Type::GetVersion
         }
@@ -44,7 +49,7 @@ async fn answer(shared: &Arc<Shared>, headers: &HeaderMap, body: &[u8]) -> Resul
         call::Type::GetMetrics => {
             let metric = |(name, value): (String, f64)| v1::Metric { name, value: Some(value) };
             answer.get_metrics =
-                Some(response::GetMetrics { metrics: v0::metrics(shared).into_iter().map(metric).collect() });
+                Some(response::GetMetrics { metrics: metrics::metrics(shared).into_iter().map(metric).collect() });
             response::Type::GetMetrics
         }
         call::Type::GetState => {
@@ -54,6 +59,10 @@ async fn answer(shared: &Arc<Shared>, headers: &HeaderMap, body: &[u8]) -> Resul
         call::Type::GetContainers => {
             answer.get_containers = Some(shared.core().get_containers());
             response::Type::GetContainers
+        }
+        call::Type::GetOperations => {
+            answer.get_operations = Some(shared.core().get_operations());
+            response::Type::GetOperations
         }
         call::Type::GetTasks => {
             answer.get_tasks = Some(shared.core().get_tasks());
@@ -81,7 +90,7 @@ async fn answer(shared: &Arc<Shared>, headers: &HeaderMap, body: &[u8]) -> Resul
         }
         call::Type::ListFiles => {
             let path = call.list_files.ok_or_else(|| missing("list_files"))?.path;
-            let file_infos = files::list(shared, path).await.map_err(files::Problem::into_answer)?;
+            let file_infos = files::list(shared, path).await.map_err(files::Problem::into_refusal)?;
             answer.list_files = Some(response::ListFiles { file_infos });
             response::Type::ListFiles
         }
@@ -89,13 +98,14 @@ async fn answer(shared: &Arc<Shared>, headers: &HeaderMap, body: &[u8]) -> Resul
             let wanted = call.read_file.ok_or_else(|| missing("read_file"))?;
             let (size, data) = files::read(shared, wanted.path, wanted.offset, wanted.length)
                 .await
-                .map_err(files::Problem::into_answer)?;
+                .map_err(files::Problem::into_refusal)?;
             answer.read_file = Some(response::ReadFile { size, data });
             response::Type::ReadFile
         }
+        call::Type::Unknown => return Err(refuse(StatusCode::NOT_IMPLEMENTED, "501 Not Implemented.")),
         other => {
             let text = format!("The embedded agent does not implement {}", other.as_str_name());
-            return Err(plain(StatusCode::NOT_IMPLEMENTED, text));
+            return Err(refuse(StatusCode::NOT_IMPLEMENTED, text));
         }
     };
     answer.r#type = Some(kind.into());

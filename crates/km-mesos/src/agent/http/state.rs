@@ -1,13 +1,10 @@
 //! `GET /state`: the agent, its frameworks, their executors and tasks, as Apache Mesos nests them.
 
-use km_mesos_core::agent::Agent;
+use km_mesos_core::agent::{Agent, CAPABILITIES};
 use km_mesos_proto::{Message, json, v1, v1::agent::response};
 use serde_json::{Map, Value, json};
 
-use super::{super::shared::Shared, v0::flags};
-
-/// What the agent can do, as Apache Mesos names it.
-const CAPABILITIES: [&str; 4] = ["MULTI_ROLE", "HIERARCHICAL_ROLE", "RESERVATION_REFINEMENT", "AGENT_DRAINING"];
+use super::{super::{MESOS_VERSION, shared::Shared}, v0::flags};
 
 pub(super) fn state(shared: &Shared) -> Value {
     let flags: Map<String, Value> =
@@ -20,15 +17,15 @@ pub(super) fn state(shared: &Shared) -> Value {
         frameworks.iter().map(|framework| view.framework(&framework.framework_info)).collect()
     };
     let mut page = json!({
-        "version": km_observe::VERSION,
+        "version": MESOS_VERSION,
         "start_time": shared.clock.started_at(),
         "id": info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default(),
         "pid": format!("slave(1)@{}", shared.address),
         "hostname": info.hostname,
-        "resources": values(info.resources.iter()),
+        "resources": values(core.resources().iter()),
         "attributes": values(info.attributes.iter()),
         "master_hostname": shared.flags.master,
-        "capabilities": CAPABILITIES,
+        "capabilities": CAPABILITIES.map(|kind| kind.as_str_name()),
         "flags": flags,
         "frameworks": list(&frameworks.frameworks),
         "completed_frameworks": list(&frameworks.completed_frameworks),

@@ -13,8 +13,11 @@ use km_mesos_core::agent::duration_text;
 use km_mesos_proto::v1;
 use serde_json::{Value, json};
 
-use super::{super::shared::Shared, files, state};
-use crate::wire::{method_not_allowed, plain};
+use super::{
+    super::{MESOS_VERSION, shared::Shared},
+    files, metrics, state,
+};
+use crate::wire::{Refusal, only, refuse};
 
 /// Answers a GET of that endpoint, if there is one.
 pub(super) async fn get(shared: &Arc<Shared>, path: &str, method: &Method, uri: &Uri) -> Option<Response> {
@@ -35,21 +38,21 @@ pub(super) async fn get(shared: &Arc<Shared>, path: &str, method: &Method, uri: 
         return None;
     }
     if method != Method::GET && method != Method::HEAD {
-        return Some(method_not_allowed("GET"));
+        return Some(only("GET", method));
     }
     Some(match path {
         "/state" => Json(state::state(shared)).into_response(),
-        "/flags" => Json(json!({ "flags": flags(shared) })).into_response(),
-        "/version" => Json(json!({ "version": km_observe::VERSION })).into_response(),
+        "/flags" => Json(json!({ "flags": flags(shared).into_iter().collect::<HashMap<_, _>>() })).into_response(),
+        "/version" => Json(json!({ "version": MESOS_VERSION })).into_response(),
         "/health" => StatusCode::OK.into_response(),
         "/containers" | "/monitor/statistics" => Json(containers(shared)).into_response(),
-        "/metrics/snapshot" => Json(metrics(shared).into_iter().collect::<HashMap<_, _>>()).into_response(),
-        _ => serve_file(shared, path, uri).await.unwrap_or_else(|refusal| refusal),
+        "/metrics/snapshot" => Json(metrics::metrics(shared).into_iter().collect::<HashMap<_, _>>()).into_response(),
+        _ => serve_file(shared, path, uri).await.unwrap_or_else(|refusal| *refusal),
     })
 }
 
-async fn serve_file(shared: &Arc<Shared>, endpoint: &str, uri: &Uri) -> Result<Response, Response> {
-    let bad = |why: &str| plain(StatusCode::BAD_REQUEST, why);
+async fn serve_file(shared: &Arc<Shared>, endpoint: &str, uri: &Uri) -> Result<Response, Refusal> {
+    let bad = |why: &str| refuse(StatusCode::BAD_REQUEST, why);
     let Ok(Query(query)) = Query::<HashMap<String, String>>::try_from_uri(uri) else {
         return Err(bad("Malformed query"));
     };
@@ -60,12 +63,12 @@ async fn serve_file(shared: &Arc<Shared>, endpoint: &str, uri: &Uri) -> Result<R
     };
     match endpoint {
         "/files/browse" => {
-            let infos = files::list(shared, path).await.map_err(files::Problem::into_answer)?;
+            let infos = files::list(shared, path).await.map_err(files::Problem::into_refusal)?;
             Ok(Json(infos.iter().map(file).collect::<Vec<_>>()).into_response())
         }
         "/files/download" => {
             let name = path.rsplit('/').next().unwrap_or_default().replace('"', "");
-            let data = files::download(shared, path).await.map_err(files::Problem::into_answer)?;
+            let data = files::download(shared, path).await.map_err(files::Problem::into_refusal)?;
             let disposition = format!("attachment; filename=\"{name}\"");
             let headers = [
                 (header::CONTENT_TYPE, "application/octet-stream"),
@@ -79,7 +82,7 @@ async fn serve_file(shared: &Arc<Shared>, endpoint: &str, uri: &Uri) -> Result<R
             let length =
                 if offset < 0 { Some(0) } else { number("length")?.and_then(|length| u64::try_from(length).ok()) };
             let start = u64::try_from(offset).unwrap_or(0);
-            let (size, data) = files::read(shared, path, start, length).await.map_err(files::Problem::into_answer)?;
+            let (size, data) = files::read(shared, path, start, length).await.map_err(files::Problem::into_refusal)?;
             let shown = if offset < 0 { size } else { start };
             Ok(Json(json!({ "offset": shown, "data": String::from_utf8_lossy(&data) })).into_response())
         }
@@ -120,31 +123,6 @@ pub(super) fn flags(shared: &Shared) -> Vec<(String, String)> {
     let optional = [("resources", &flags.resources), ("attributes", &flags.attributes)];
     all.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
     all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// Metrics by their Mesos names.
-pub(super) fn metrics(shared: &Shared) -> Vec<(String, f64)> {
-    let core = shared.core();
-    let counts = core.counts();
-    let uptime = shared.clock.now().as_secs_f64() - shared.clock.started_at();
-    [
-        ("slave/uptime_secs", uptime),
-        ("slave/registered", f64::from(u8::from(core.is_registered()))),
-        ("slave/frameworks_active", counts.frameworks as f64),
-        ("slave/executors_registering", counts.executors_registering as f64),
-        ("slave/executors_running", counts.executors_running as f64),
-        ("slave/executors_terminating", counts.executors_terminating as f64),
-        ("slave/tasks_staging", counts.tasks_staging as f64),
-        ("slave/tasks_starting", counts.tasks_starting as f64),
-        ("slave/tasks_running", counts.tasks_running as f64),
-        ("slave/tasks_killing", counts.tasks_killing as f64),
-        ("slave/tasks_finished", counts.tasks_finished as f64),
-        ("slave/tasks_failed", counts.tasks_failed as f64),
-        ("slave/tasks_killed", counts.tasks_killed as f64),
-        ("slave/tasks_lost", counts.tasks_lost as f64),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
 }
 
 fn containers(shared: &Shared) -> Value {
