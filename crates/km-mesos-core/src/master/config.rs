@@ -37,8 +37,11 @@ pub struct Config {
     pub max_completed_tasks_per_framework: usize,
     /// An agent's remainder is offered when it covers any one of these.
     pub min_allocatable: Vec<Quantities>,
-    /// How many unreachable and how many gone agents are remembered.
-    pub max_lost_agents: usize,
+    /// How often agents that are lost for long are forgotten.
+    pub registry_gc_interval: Duration,
+    /// How many unreachable and how many gone agents are remembered, and how long.
+    pub registry_max_agent_count: usize,
+    pub registry_max_agent_age: Duration,
     /// Most operator event streams; the oldest is closed beyond that.
     pub max_operator_streams: usize,
     /// Command line flags as GET_FLAGS and `/flags` show them.
@@ -69,7 +72,9 @@ impl Config {
             max_completed_frameworks: 50,
             max_completed_tasks_per_framework: 1000,
             min_allocatable: vec![least("cpus", 10), least("mem", 32_000)],
-            max_lost_agents: 100 * 1024,
+            registry_gc_interval: Duration::from_secs(15 * 60),
+            registry_max_agent_count: 100 * 1024,
+            registry_max_agent_age: Duration::from_secs(2 * 7 * 86_400),
             max_operator_streams: 1000,
             flags: BTreeMap::new(),
             cluster: None,

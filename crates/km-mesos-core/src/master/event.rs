@@ -105,6 +105,8 @@ pub(super) enum Timer {
     /// An agent known from before the start of this master did not come back.
     AgentReturn(String),
     OfferTimeout(String),
+    /// Time to forget agents that are lost for long.
+    RegistryGc,
 }
 
 /// Seconds since the epoch as Mesos writes timestamps.

@@ -1,5 +1,7 @@
 //! Agents that are lost: unreachable for now, removed, or gone for ever.
 
+use std::time::Duration;
+
 use km_mesos_proto::v1::{
     self, TaskState,
     scheduler::{self, event},
@@ -38,11 +40,30 @@ impl Master {
         if record.deactivated || record.drain.is_some() {
             self.unreachable_drains.insert(id.to_owned(), record);
         }
-        while self.unreachable.len() > self.config.max_lost_agents {
-            let oldest = self.unreachable.iter().min_by_key(|(_, (_, since))| *since).map(|(id, _)| id.clone());
-            if let Some(oldest) = oldest {
-                self.unreachable.remove(&oldest);
-            }
+        self.persist();
+    }
+
+    /// Forgets agents that are lost for too long, or the oldest when there are too many.
+    pub(super) fn forget_long_lost(&mut self) {
+        let (now, config) = (self.now, &self.config);
+        let stale = |mut all: Vec<(Duration, String)>| -> Vec<String> {
+            all.sort();
+            let surplus = all.len().saturating_sub(config.registry_max_agent_count);
+            let old = |since: Duration| now.saturating_sub(since) > config.registry_max_agent_age;
+            let gone = all.into_iter().enumerate().filter(|(place, (since, _))| *place < surplus || old(*since));
+            gone.map(|(_, (_, id))| id).collect()
+        };
+        let unreachable = stale(self.unreachable.iter().map(|(id, (_, since))| (*since, id.clone())).collect());
+        let gone = stale(self.gone.iter().map(|(id, since)| (*since, id.clone())).collect());
+        if unreachable.is_empty() && gone.is_empty() {
+            return;
+        }
+        for id in unreachable {
+            self.unreachable.remove(&id);
+            self.unreachable_drains.remove(&id);
+        }
+        for id in gone {
+            self.gone.remove(&id);
         }
         self.persist();
     }

@@ -130,6 +130,7 @@ impl Master {
         };
         master.recover(registry);
         master.timers.insert((now + master.config.allocation_interval, Timer::Batch));
+        master.timers.insert((now + master.config.registry_gc_interval, Timer::RegistryGc));
         master
     }
 
@@ -192,6 +193,10 @@ impl Master {
             Timer::Ping(agent) => self.ping(&agent),
             Timer::AgentReturn(agent) => self.recovered_agent_lost(&agent),
             Timer::OfferTimeout(offer) => self.offer_timeout(&offer),
+            Timer::RegistryGc => {
+                self.arm(self.config.registry_gc_interval, Timer::RegistryGc);
+                self.forget_long_lost();
+            }
         }
     }
 

@@ -64,7 +64,7 @@ impl Master {
             && let Err(reason) = self.affordable(std::slice::from_ref(&config))
         {
             let text = "Quota guarantees overcommit the cluster (use 'force' to bypass this check)";
-            return Answer::refused(409, format!("{text}: {reason}"));
+            return Answer::refused(409, format!("{text}: {}", reason.replacen("total", "Total", 1)));
         }
         self.update_quota(&[config], true)
     }

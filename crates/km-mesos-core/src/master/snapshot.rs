@@ -155,9 +155,7 @@ impl Master {
             names.insert("*".to_owned());
         }
         names.extend(self.frameworks.values().flat_map(Framework::roles));
-        names.extend(
-            self.allocator.weights().iter().filter(|(_, weight)| **weight != 1.0).map(|(role, _)| role.clone()),
-        );
+        names.extend(self.allocator.weights().keys().cloned());
         names.extend(self.allocator.quotas().keys().cloned());
         for agent in self.agents.values() {
             names.extend(agent.total.reservations().into_keys().map(str::to_owned));

@@ -78,6 +78,15 @@ pub struct Flags {
     /// How many completed tasks to remember of each framework.
     #[arg(long, default_value_t = 1000)]
     pub max_completed_tasks_per_framework: usize,
+    /// How often agents that are lost for long are forgotten.
+    #[arg(long, default_value = "15mins", value_parser = duration)]
+    pub registry_gc_interval: Duration,
+    /// How many unreachable agents, and how many that are gone, to remember.
+    #[arg(long, default_value_t = 102_400)]
+    pub registry_max_agent_count: usize,
+    /// How long to remember them.
+    #[arg(long, default_value = "2weeks", value_parser = duration)]
+    pub registry_max_agent_age: Duration,
     /// Time between heartbeats on event streams; for tests.
     #[arg(long, hide = true, default_value = "15secs", value_parser = duration)]
     pub heartbeat_interval: Duration,
@@ -108,6 +117,9 @@ impl Flags {
         config.root_submissions = self.root_submissions;
         config.max_completed_frameworks = self.max_completed_frameworks;
         config.max_completed_tasks_per_framework = self.max_completed_tasks_per_framework;
+        config.registry_gc_interval = self.registry_gc_interval.max(Duration::from_millis(1));
+        config.registry_max_agent_count = self.registry_max_agent_count;
+        config.registry_max_agent_age = self.registry_max_agent_age;
         config.cluster = self.cluster.clone();
         let split =
             |text: &str| text.split(',').map(str::trim).filter(|one| !one.is_empty()).map(str::to_owned).collect();

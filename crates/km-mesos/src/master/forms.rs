@@ -76,7 +76,9 @@ fn read(form: Form, fields: &BTreeMap<String, String>) -> Result<master::Call, R
         });
     }
     let agent_id = v1::AgentId { value: field("slaveId")?.clone() };
-    let list = |name: &str| resources(name, field(name)?);
+        // The words are not the same for all of them there.
+    let parsing = if form == Form::Unreserve { "Error in parsing" } else { "Error parsing" };
+    let list = |name: &str| resources(parsing, name, field(name)?);
     let mut call = master::Call::default();
     let kind = match form {
         Form::Reserve => {
@@ -105,8 +107,8 @@ fn bad(reason: String) -> Refusal {
     refuse(StatusCode::BAD_REQUEST, reason)
 }
 
-fn resources(name: &str, text: &str) -> Result<Vec<v1::Resource>, Refusal> {
-    let wrong = |reason: String| bad(format!("Error in parsing '{name}' query parameter in the request body: {reason}"));
+fn resources(parsing: &str, name: &str, text: &str) -> Result<Vec<v1::Resource>, Refusal> {
+    let wrong = |reason: String| bad(format!("{parsing} '{name}' query parameter in the request body: {reason}"));
     let all: Vec<Value> = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     all.iter().map(|one| from_value(one).map_err(|error| wrong(error.to_string()))).collect()
 }

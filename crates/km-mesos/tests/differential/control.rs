@@ -46,6 +46,30 @@ impl Player {
         tokio::time::timeout(DEADLINE, wait).await.with_context(reason)
     }
 
+    /// Starts a part with these flags changed, which it must refuse.
+    pub async fn starts_in_vain(&self, part: &str, changed: &[&str]) -> Result<()> {
+        self.parts.starts_in_vain(part, changed).await
+    }
+
+    /// Waits until a process is gone.
+    pub async fn process_ends(&self, process: i32) -> Result<()> {
+        let wait = async {
+            while process_runs(process) {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, wait).await.with_context(|| format!("process {process} does not end"))
+    }
+
+    /// Waits until the only agent has so many CPUs reserved for a role, by its own word.
+    pub async fn until_reserved(&self, role: &str, cpus: f64) -> Result<()> {
+        self.until("/slaves", |shown| {
+            shown["slaves"][0]["reserved_resources"][role]["cpus"].as_f64() == Some(cpus)
+        })
+        .await?;
+        Ok(())
+    }
+
     /// Whether the master is past its recovery: it finds fault with a wrong call then, and answers 503 before.
     async fn takes_calls(&self) -> bool {
         let leads = self.state("/state").await.is_ok_and(|state| state["elected_time"].is_number());
@@ -61,4 +85,10 @@ impl Player {
         self.until("/metrics/snapshot", |metrics| runs(metrics) >= before + QUIET_PASSES).await?;
         Ok(())
     }
+}
+
+/// One that has ended and that nobody waited for does not run.
+fn process_runs(process: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    status.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }

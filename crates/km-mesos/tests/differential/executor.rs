@@ -33,6 +33,12 @@ impl Executor {
         Ok(())
     }
 
+    /// Its process: the shell that waits.
+    pub fn process(&self) -> Result<i32> {
+        let text = fs::read_to_string(self.exit.with_extension("pid"))?;
+        Ok(text.trim().parse()?)
+    }
+
     /// The next status that it has for a task.
     pub fn next_status(&mut self, task: &str, state: &str) -> Value {
         self.updates += 1;
@@ -58,7 +64,7 @@ impl Player {
     pub fn executor_info(&self, id: &str) -> Value {
         let folder = self.folder.display();
         let script = format!(
-            "d={folder}/$MESOS_FRAMEWORK_ID; mkdir -p $d; f=$d/$MESOS_EXECUTOR_ID; env >$f.part; mv $f.part $f.env; \
+            "d={folder}/$MESOS_FRAMEWORK_ID; mkdir -p $d; f=$d/$MESOS_EXECUTOR_ID; echo $$ >$f.pid; env >$f.part; mv $f.part $f.env; \
              until [ -e $f.exit ] || [ -e {folder}/stop ] || [ ! -d {folder} ]; do sleep 0.05; done; exit $(cat $f.exit 2>/dev/null || echo 0)"
         );
         json!({
@@ -232,6 +238,23 @@ impl Player {
         self.executor_event(executor, "ACKNOWLEDGED").await?;
         self.acknowledged(framework).await?;
         Ok(())
+    }
+
+    /// The executor sends its update to an agent that answers later, if at all.
+    pub fn update_later(
+        &self,
+        executor: &mut Executor,
+        task: &str,
+        state: &str,
+    ) -> Result<tokio::task::JoinHandle<Result<reqwest::Response>>> {
+        let status = executor.next_status(task, state);
+        let call = json!({
+            "type": "UPDATE", "update": { "status": status },
+            "framework_id": { "value": executor.variable("MESOS_FRAMEWORK_ID")? },
+            "executor_id": { "value": executor.variable("MESOS_EXECUTOR_ID")? },
+        });
+        let endpoint = executor.variable("MESOS_AGENT_ENDPOINT")?.to_owned();
+        Ok(tokio::spawn(async move { post(&endpoint, &call).await }))
     }
 
     /// Waits until the only agent has seen all that the framework said so far: messages come after it.

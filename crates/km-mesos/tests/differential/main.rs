@@ -17,8 +17,8 @@ mod stream;
 use cluster::Setup;
 use compare::compare;
 use scripts::{
-    accept, auth, constraints, drain, events, executors, failover, feedback, flags, launch, lost, maintenance, offers,
-    operations, quota, reads, recovery, reservations, restarts, shares, subscribe, tasks, update_framework, volumes,
+    accept, auth, constraints, drain, events, executors, failover, feedback, flags, launch, lost, maintenance,
+    masters, offers, operations, quota, reads, recovery, reservations, restarts, shares, subscribe, tasks, update_framework, volumes,
     writes,
 };
 
@@ -79,12 +79,15 @@ async fn shares_of_four_agents() {
 async fn other_flags() {
     let master_flags = flags::FLAGS.map(str::to_owned).to_vec();
     compare(&Setup { master_flags, ..agents(1) }, &[flags::WITH_FLAGS]).await;
+    compare(&agents(0), &[flags::EMPTY]).await;
+    let master_flags = flags::ROLES.map(str::to_owned).to_vec();
+    compare(&Setup { master_flags, ..agents(0) }, &[flags::EMPTY_WITH_ROLES]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn restarts_of_parts() {
     let master_flags = restarts::FLAGS.map(str::to_owned).to_vec();
-    compare(&Setup { master_flags, ..agents(1) }, &[failover::RETRIES, restarts::RESTARTS]).await;
+    compare(&Setup { master_flags, ..agents(1) }, &[failover::RETRIES, restarts::RESTARTS, masters::MASTERS]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -114,7 +117,7 @@ async fn agents_that_are_lost() {
 async fn agents_that_recover() {
     let flag = |flag: &str| vec![flag.to_owned()];
     let agent_flags = flag("executor_reregistration_timeout=3secs");
-    compare(&Setup { agent_flags, ..agents(1) }, &[recovery::RECOVERY]).await;
+    compare(&Setup { agent_flags, ..agents(1) }, &[recovery::RECOVERY, recovery::RECONFIGURATION]).await;
     let agent_flags = flag("executor_registration_timeout=1secs");
     compare(&Setup { agent_flags, ..agents(1) }, &[tasks::SLOW]).await;
 }

@@ -135,7 +135,10 @@ impl Names {
                     Value::String(self.name("uuid", uuid["value"].as_str().unwrap_or_default()))
                 }
                 Value::Array(items) if SETS.contains(&field.as_str()) => {
-                    let mut items: Vec<Value> = items.iter().map(|item| self.value(item)).collect();
+                    // The embedded agent has no resource providers, so it does not say that it can have some.
+                    let shared =
+                        items.iter().filter(|item| *item != "RESOURCE_PROVIDER" && item["type"] != "RESOURCE_PROVIDER");
+                    let mut items: Vec<Value> = shared.map(|item| self.value(item)).collect();
                     items.sort_by_key(Value::to_string);
                     Value::Array(items)
                 }

@@ -182,7 +182,7 @@ impl Player {
         let status = response.status();
         let body = text(response).await?;
         ensure!(status.is_success(), "{call}: {status} {body}");
-        Ok(if body.is_empty() { Value::Null } else { without_empty_lists(serde_json::from_str(&body)?) })
+        Ok(if body.is_empty() { Value::Null } else { as_v1(serde_json::from_str(&body)?) })
     }
 
     /// Waits until the condition holds of an operator call's answer.
@@ -247,15 +247,19 @@ pub async fn text(response: reqwest::Response) -> Result<String> {
     Ok(tokio::time::timeout(DEADLINE, response.text()).await.context("the body does not end")??)
 }
 
-/// In protobuf a list that is empty is one that is not there; some answers of Apache Mesos show it.
-pub fn without_empty_lists(value: Value) -> Value {
+/// Some answers Apache Mesos writes past the messages of v1: empty lists are there, which protobuf has none of, and a
+/// field that agents had once.
+pub fn as_v1(value: Value) -> Value {
     match value {
-        Value::Object(fields) => {
+        Value::Object(mut fields) => {
+            if let Some(Value::Object(info)) = fields.get_mut("agent_info") {
+                info.remove("checkpoint");
+            }
             let empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
             let kept = fields.into_iter().filter(|(_, value)| !empty(value));
-            Value::Object(kept.map(|(name, value)| (name, without_empty_lists(value))).collect())
+            Value::Object(kept.map(|(name, value)| (name, as_v1(value))).collect())
         }
-        Value::Array(items) => items.into_iter().map(without_empty_lists).collect(),
+        Value::Array(items) => items.into_iter().map(as_v1).collect(),
         other => other,
     }
 }

@@ -48,7 +48,7 @@ fn reserve(resources: &[v1::Resource], context: &Context<'_>) -> Result<(), Stri
         role_of_reservation(one, context)?;
         principal_of_reservation(one, context)?;
     }
-    resource::allocation_role(&all)?;
+    resource::allocation_role(&all).map_err(|reason| format!("Invalid reservation resources: {reason}"))?;
     Ok(())
 }
 

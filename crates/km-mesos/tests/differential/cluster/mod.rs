@@ -104,6 +104,17 @@ impl Parts {
         }
     }
 
+    /// Starts a part with these flags changed; it must end by itself.
+    pub async fn starts_in_vain(&self, name: &str, changed: &[&str]) -> Result<()> {
+        let started = self.start(name, changed).await;
+        match self {
+            // It says where it listens as soon as it does.
+            Self::Embedded(_) => anyhow::ensure!(started.is_err(), "{name} began"),
+            Self::Real(_) => started?,
+        }
+        self.ended(name).await
+    }
+
     /// Waits until a part has ended by itself.
     pub async fn ended(&self, name: &str) -> Result<()> {
         let wait = async {

@@ -82,3 +82,25 @@ async fn the_least_worth_an_offer_is_chosen(p: &mut Player) -> Result<()> {
     let mut second = p.framework(info(&["b"])).await?;
     p.quiet(&mut second).await
 }
+
+/// Needs a master without agents, that knows two roles only.
+pub const EMPTY_WITH_ROLES: &[Script] = scripts![known_roles_are_listed];
+/// Of that master.
+pub const ROLES: [&str; 2] = ["roles=role1,role2", "weights=role1=5"];
+
+/// Needs a master without agents.
+pub const EMPTY: &[Script] = scripts![an_empty_master_has_nothing_to_show];
+
+// M325
+async fn known_roles_are_listed(p: &mut Player) -> Result<()> {
+    p.request("GET", "/roles", &[], "").await?;
+    Ok(())
+}
+
+// M312, M324
+async fn an_empty_master_has_nothing_to_show(p: &mut Player) -> Result<()> {
+    for path in ["/slaves", "/roles", "/frameworks", "/tasks"] {
+        p.request("GET", path, &[], "").await?;
+    }
+    Ok(())
+}

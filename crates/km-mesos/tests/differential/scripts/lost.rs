@@ -7,7 +7,8 @@ use super::drain::{checkpointing, drain};
 use crate::{
     compare::{Script, scripts},
     executor::Executor,
-    framework::{Framework, accept, info, launch, old_info, with},
+    framework::{Framework, accept, info, launch, old_info, scalar, with},
+    operation::{for_role, identified, operation, refined},
     player::Player,
 };
 
@@ -16,13 +17,26 @@ pub const LOST: &[Script] = scripts![
     an_agent_that_does_not_answer_is_unreachable,
     frameworks_that_know_nothing_of_partitions_lose_the_task,
     a_framework_that_ends_meanwhile_is_ended_on_the_agent,
+    a_task_that_ends_unseen_is_lost_until_then,
+    a_task_that_ends_unseen_is_told_twice,
+    a_new_master_knows_since_when_an_agent_is_unreachable,
+    only_some_unreachable_agents_are_remembered,
 ];
 
 /// Needs two agents that were never unreachable: the master of Apache Mesos aborts when one that was is removed.
-pub const GONE: &[Script] = scripts![an_agent_given_up_is_gone, a_drained_agent_may_be_gone_for_ever,];
+pub const GONE: &[Script] = scripts![
+    an_agent_given_up_is_gone,
+    a_drained_agent_may_be_gone_for_ever,
+    operations_of_an_agent_given_up_are_gone,
+];
 
 /// Of the master that these scripts need.
-pub const FLAGS: [&str; 2] = ["agent_ping_timeout=1secs", "max_agent_ping_timeouts=3"];
+pub const FLAGS: [&str; 4] = [
+    "agent_ping_timeout=1secs",
+    "max_agent_ping_timeouts=3",
+    "registry_gc_interval=1secs",
+    "registry_max_agent_count=1",
+];
 
 /// A task on the first agent, and an offer of the second.
 async fn running(p: &mut Player, information: Value, rack: &str) -> Result<(Framework, Value, Executor)> {
@@ -121,6 +135,100 @@ async fn a_framework_that_ends_meanwhile_is_ended_on_the_agent(p: &mut Player) -
     Ok(())
 }
 
+/// The first agent is unreachable, its executor says that the task has ended, and only after the agent has taken that in
+/// the master hears of the agent again.
+async fn ends_unseen(p: &mut Player, framework: &mut Framework, executor: &mut Executor) -> Result<()> {
+    p.freeze("agent-0").await?;
+    p.expect(framework, "FAILURE").await?;
+    let update = p.update_later(executor, "t", "TASK_FINISHED")?;
+    p.freeze("master").await?;
+    p.thaw("agent-0").await?;
+    let answer = update.await??;
+    p.note_head("executor UPDATE", &answer);
+    p.executor_event(executor, "ACKNOWLEDGED").await?;
+    p.thaw("master").await
+}
+
+// M242
+async fn a_task_that_ends_unseen_is_lost_until_then(p: &mut Player) -> Result<()> {
+    let agent = p.agent("r0").await?;
+    let (mut framework, _, mut executor) = running(p, with(old_info(None), "checkpoint", true.into()), "r0").await?;
+    ends_unseen(p, &mut framework, &mut executor).await?;
+    let status = p.acknowledged_quietly(&mut framework).await?;
+    p.note("told", &json!([status["state"], status["source"], status["reason"]]));
+    if status["uuid"].is_null() {
+        let status = p.acknowledged_quietly(&mut framework).await?;
+        p.note("told", &json!([status["state"], status["source"], status["reason"]]));
+    }
+    p.settled_on(&framework, &mut executor, &agent).await?;
+    note_lost(p, &framework).await?;
+    reconcile(p, &mut framework, &agent).await
+}
+
+// M243
+async fn a_task_that_ends_unseen_is_told_twice(p: &mut Player) -> Result<()> {
+    let agent = p.agent("r0").await?;
+    let (mut framework, _, mut executor) = running(p, with(info(&["*"]), "checkpoint", true.into()), "r0").await?;
+    ends_unseen(p, &mut framework, &mut executor).await?;
+    for _ in 0..2 {
+        let status = p.acknowledged_quietly(&mut framework).await?;
+        p.note("told", &json!([status["state"], status["source"], status["reason"]]));
+    }
+    p.settled_on(&framework, &mut executor, &agent).await?;
+    note_lost(p, &framework).await?;
+    reconcile(p, &mut framework, &agent).await
+}
+
+async fn told_of(p: &mut Player, framework: &mut Framework, agent: &Value) -> Result<Value> {
+    let asked = json!({ "task_id": { "value": "t" }, "agent_id": agent });
+    p.call(framework, "RECONCILE", json!({ "reconcile": { "tasks": [asked] } })).await?;
+    let event = p.expect(framework, "UPDATE").await?;
+    Ok(event["update"]["status"]["unreachable_time"].clone())
+}
+
+// M229
+async fn a_new_master_knows_since_when_an_agent_is_unreachable(p: &mut Player) -> Result<()> {
+    let agent = p.agent("r0").await?;
+    let mut first = p.framework(info(&["*"])).await?;
+    p.freeze("agent-0").await?;
+    p.expect(&mut first, "FAILURE").await?;
+    let before = told_of(p, &mut first, &agent).await?;
+    p.kill("master").await?;
+    p.start("master").await?;
+    let mut framework = p.framework(crate::framework::again(info(&["*"]), &first)).await?;
+    let after = told_of(p, &mut framework, &agent).await?;
+    p.note("the same time", &(before == after && before.is_object()).into());
+    p.thaw("agent-0").await?;
+    for rack in ["r0", "r1"] {
+        p.agent(rack).await?;
+        p.agent_is(rack, true).await?;
+    }
+    Ok(())
+}
+
+// M230
+async fn only_some_unreachable_agents_are_remembered(p: &mut Player) -> Result<()> {
+    let agents = [p.agent("r0").await?, p.agent("r1").await?];
+    let mut framework = p.framework(info(&["*"])).await?;
+    for part in ["agent-0", "agent-1"] {
+        p.freeze(part).await?;
+        p.expect(&mut framework, "FAILURE").await?;
+    }
+    p.until("/metrics/snapshot", |shown| shown["master/slaves_unreachable"].as_f64() == Some(1.0)).await?;
+    for agent in &agents {
+        let since = told_of(p, &mut framework, agent).await?;
+        p.note("unreachable", &since.is_object().into());
+    }
+    for part in ["agent-0", "agent-1"] {
+        p.thaw(part).await?;
+    }
+    for rack in ["r0", "r1"] {
+        p.agent(rack).await?;
+        p.agent_is(rack, true).await?;
+    }
+    Ok(())
+}
+
 async fn mark_gone(p: &mut Player, agent: &Value) -> Result<()> {
     p.operator(json!({ "type": "MARK_AGENT_GONE", "mark_agent_gone": { "agent_id": agent } })).await?;
     Ok(())
@@ -165,4 +273,32 @@ async fn a_drained_agent_may_be_gone_for_ever(p: &mut Player) -> Result<()> {
     p.passes_on(&mut executor, &mut framework, "t", "TASK_KILLED").await?;
     p.expect(&mut framework, "FAILURE").await?;
     replaced(p, "agent-1", "r1").await
+}
+
+// M233
+async fn operations_of_an_agent_given_up_are_gone(p: &mut Player) -> Result<()> {
+    let agent = p.agent("r0").await?;
+    let mut framework = p.framework(refined(&["a"])).await?;
+    let offers = p.offers_quietly(&mut framework, 2).await?;
+    let offer = offers.into_iter().find(|offer| offer["agent_id"] == agent).context("an offer of the agent")?;
+    let reserve = identified(operation("RESERVE", &[for_role(scalar("cpus", 1.0), "a")]), "o");
+    p.call(&framework, "ACCEPT", accept(&[offer], &[reserve])).await?;
+    p.expect(&mut framework, "UPDATE_OPERATION_STATUS").await?;
+    p.until_operator("GET_OPERATIONS", |shown| {
+        shown["get_operations"]["operations"][0]["latest_status"]["state"] == "OPERATION_FINISHED"
+    })
+    .await?;
+    mark_gone(p, &agent).await?;
+    p.expect(&mut framework, "UPDATE_OPERATION_STATUS").await?;
+    p.expect(&mut framework, "FAILURE").await?;
+    p.call(&framework, "RECONCILE_OPERATIONS", json!({ "reconcile_operations": { "operations": [] } })).await?;
+    p.quiet_but_for_offers(&mut framework).await?;
+    for id in ["o", "unknown"] {
+        let asked = json!({ "operation_id": { "value": id }, "agent_id": agent });
+        p.call(&framework, "RECONCILE_OPERATIONS", json!({ "reconcile_operations": { "operations": [asked] } })).await?;
+        p.expect(&mut framework, "UPDATE_OPERATION_STATUS").await?;
+    }
+    let shown = p.ask(json!({ "type": "GET_OPERATIONS" })).await?;
+    p.note("GET_OPERATIONS", &shown["get_operations"]);
+    replaced(p, "agent-0", "r0").await
 }

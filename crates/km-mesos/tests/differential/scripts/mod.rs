@@ -12,6 +12,7 @@ pub mod flags;
 pub mod launch;
 pub mod lost;
 pub mod maintenance;
+pub mod masters;
 pub mod offers;
 pub mod operations;
 pub mod quota;

@@ -14,6 +14,7 @@ use crate::{
 /// Needs one agent.
 pub const OPERATIONS: &[Script] = scripts![
     bad_reservations_say_why,
+    a_reservation_is_for_one_role,
     bad_operations_of_the_operator_say_why,
     what_cannot_be_unreserved_stays,
     what_is_reserved_may_be_unreserved,
@@ -37,9 +38,7 @@ fn reserved_as(resource: Value, kind: &str, role: &str, principal: Option<&str>)
 
 // M159 to M163
 async fn bad_reservations_say_why(p: &mut Player) -> Result<()> {
-    let mut framework = p.framework(refined(&["a", "c"])).await?;
-    // Only offers of the first role are played with.
-    p.call(&framework, "SUPPRESS", json!({ "suppress": { "roles": ["c"] } })).await?;
+    let mut framework = p.framework(refined(&["a"])).await?;
     let cpu = || scalar("cpus", 1.0);
     let own = || for_role(cpu(), "a");
     let cases = [
@@ -51,7 +50,6 @@ async fn bad_reservations_say_why(p: &mut Player) -> Result<()> {
         vec![reserved_as(cpu(), "STATIC", "a", None)],
         vec![cpu()],
         vec![volume("a", "id", 16.0)],
-        vec![allocated(own(), "a"), allocated(for_role(scalar("mem", 16.0), "c"), "c")],
         vec![for_role(scalar("cpus", 100.0), "a")],
         vec![with(own(), "revocable", json!({}))],
     ];
@@ -60,6 +58,14 @@ async fn bad_reservations_say_why(p: &mut Player) -> Result<()> {
     }
     p.offer(&mut framework).await?;
     Ok(())
+}
+
+// M163
+async fn a_reservation_is_for_one_role(p: &mut Player) -> Result<()> {
+    let subscribe = json!({ "framework_info": refined(&["a", "c"]), "suppressed_roles": ["c"] });
+    let mut framework = p.subscribed(subscribe).await?;
+    let [cpus, mem] = [("cpus", "a"), ("mem", "c")].map(|(name, role)| allocated(for_role(scalar(name, 1.0), role), role));
+    p.operate_next(&mut framework, operation("RESERVE", &[cpus, mem])).await
 }
 
 // M164

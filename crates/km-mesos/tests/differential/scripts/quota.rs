@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     compare::{Script, scripts},
-    framework::{amounts, decline, info, scalar},
+    framework::{amounts, decline, info, launch, scalar, with},
     player::Player,
 };
 
@@ -15,6 +15,9 @@ pub const QUOTA: &[Script] = scripts![
     a_role_gets_no_more_than_its_limit,
     a_guarantee_is_given_finely,
     reservations_consume_quota,
+    reservations_are_no_headroom,
+    only_roles_at_the_top_have_quota,
+    one_limit_reached_leaves_the_others,
     bad_quota_is_refused,
 ];
 
@@ -109,6 +112,59 @@ async fn reservations_consume_quota(p: &mut Player) -> Result<()> {
     p.closed(&mut framework).await?;
     set(p, "q4", json!({}), json!({})).await?;
     super::reservations::unreserve(p, &agent, &reserved).await
+}
+
+// M121
+async fn reservations_are_no_headroom(p: &mut Player) -> Result<()> {
+    let agent = super::reservations::the_agent(p).await?;
+    let part = super::reservations::reserved("a", &[scalar("cpus", 1.0), scalar("mem", 512.0)]);
+    super::reservations::reserve(p, &agent, &part).await?;
+    set(p, "q6", json!({ "cpus": 2.5, "mem": 3000.0 }), json!({})).await?;
+    let mut reserving = p.framework(info(&["a"])).await?;
+    p.offer(&mut reserving).await?;
+    let mut plain = p.framework(info(&["plain"])).await?;
+    p.quiet(&mut plain).await?;
+    p.call(&reserving, "TEARDOWN", json!({})).await?;
+    p.closed(&mut reserving).await?;
+    p.offer(&mut plain).await?;
+    let mut guaranteed = p.framework(info(&["q6"])).await?;
+    p.offer(&mut guaranteed).await?;
+    p.call(&plain, "TEARDOWN", json!({})).await?;
+    p.call(&guaranteed, "TEARDOWN", json!({})).await?;
+    p.closed(&mut guaranteed).await?;
+    set(p, "q6", json!({}), json!({})).await?;
+    super::reservations::unreserve(p, &agent, &part).await
+}
+
+// M122
+async fn only_roles_at_the_top_have_quota(p: &mut Player) -> Result<()> {
+    let agent = super::reservations::the_agent(p).await?;
+    let part = super::reservations::reserved("q7/below", &[scalar("cpus", 1.0), scalar("mem", 512.0)]);
+    super::reservations::reserve(p, &agent, &part).await?;
+    set(p, "q7", json!({}), json!({ "cpus": 2.0, "mem": 1024.0 })).await?;
+    let mut above = p.framework(info(&["q7"])).await?;
+    let offer = p.offer(&mut above).await?;
+    p.call(&above, "DECLINE", decline(&[offer], 3600.0)).await?;
+    let mut below = p.framework(info(&["q7/below"])).await?;
+    p.offer(&mut below).await?;
+    p.call(&below, "TEARDOWN", json!({})).await?;
+    p.closed(&mut below).await?;
+    set(p, "q7", json!({}), json!({})).await?;
+    super::reservations::unreserve(p, &agent, &part).await
+}
+
+// M123
+async fn one_limit_reached_leaves_the_others(p: &mut Player) -> Result<()> {
+    set(p, "q8", json!({}), json!({ "cpus": 4.0, "mem": 1024.0 })).await?;
+    let mut framework = p.framework(info(&["q8"])).await?;
+    let offer = p.offer(&mut framework).await?;
+    let resources = json!([scalar("cpus", 0.9), scalar("mem", 992.0)]);
+    let task = with(p.task(&offer, "t", "t"), "resources", resources);
+    p.call(&framework, "ACCEPT", crate::framework::accept_at_once(&offer, &[launch(&[task])])).await?;
+    let mut executor = p.executor(&framework, "t").await?;
+    p.executor_event(&mut executor, "LAUNCH").await?;
+    p.offer(&mut framework).await?;
+    set(p, "q8", json!({}), json!({})).await
 }
 
 async fn bad_quota_is_refused(p: &mut Player) -> Result<()> {

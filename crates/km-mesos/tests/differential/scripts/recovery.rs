@@ -7,7 +7,7 @@ use super::drain::checkpointing;
 use crate::{
     compare::{Script, scripts},
     executor::Executor,
-    framework::{Framework, info},
+    framework::{Framework, info, scalar},
     player::Player,
 };
 
@@ -20,7 +20,13 @@ pub const RECOVERY: &[Script] = scripts![
     a_kill_while_the_agent_is_away_is_repeated,
     a_teardown_while_the_agent_is_away_is_repeated,
     a_framework_without_checkpoints_loses_its_tasks_at_once,
+    an_executor_that_ends_meanwhile_fails_its_task,
+    tasks_are_counted_once,
 ];
+
+/// Needs one agent, whose resources change.
+pub const RECONFIGURATION: &[Script] =
+    scripts![an_agent_without_room_for_its_reservations_does_not_begin, an_agent_may_grow];
 
 async fn running(p: &mut Player) -> Result<(Framework, Value, Executor)> {
     p.agent("r0").await?;
@@ -115,6 +121,86 @@ async fn a_teardown_while_the_agent_is_away_is_repeated(p: &mut Player) -> Resul
     p.agent_is_empty("r0").await?;
     let shown = p.framework_state(&framework).await?;
     p.note("completed", &shown["completed_tasks"]);
+    Ok(())
+}
+
+// M262
+async fn an_executor_that_ends_meanwhile_fails_its_task(p: &mut Player) -> Result<()> {
+    let (mut framework, _, executor) = running(p).await?;
+    dies(p).await?;
+    let there = executor.process()?;
+    executor.exit(0)?;
+    p.process_ends(there).await?;
+    p.start("agent-0").await?;
+    let status = p.acknowledged_quietly(&mut framework).await?;
+    p.note_fields("failed", &status, &["task_id", "state", "reason", "source", "message"]);
+    p.agent_is_empty("r0").await
+}
+
+async fn note_counts(p: &mut Player) -> Result<()> {
+    for state in ["staging", "starting", "running", "killing", "finished", "failed", "killed", "lost"] {
+        p.metrics(&[&format!("master/tasks_{state}")]).await?;
+    }
+    Ok(())
+}
+
+// M213 in part
+async fn tasks_are_counted_once(p: &mut Player) -> Result<()> {
+    let (mut framework, _, mut executor) = running(p).await?;
+    note_counts(p).await?;
+    dies(p).await?;
+    p.start("agent-0").await?;
+    p.executor_returns(&mut executor, &[]).await?;
+    p.agent_is("r0", true).await?;
+    note_counts(p).await?;
+    p.passes_on(&mut executor, &mut framework, "t", "TASK_FINISHED").await?;
+    p.settled(&framework, &mut executor).await?;
+    note_counts(p).await
+}
+
+const GROWN: [&str; 3] = [
+    "reconfiguration_policy=additive",
+    "resources=cpus:6;mem:8192;disk:4096;ports:[31000-31999]",
+    "attributes=rack:r0;bar:baz;num:123;span:[1-20];dup:foo;dup:baz;new:yes",
+];
+
+// M267
+async fn an_agent_without_room_for_its_reservations_does_not_begin(p: &mut Player) -> Result<()> {
+    let agent = p.agent("r0").await?;
+    let part = super::reservations::reserved("a", &[scalar("cpus", 3.0)]);
+    super::reservations::reserve(p, &agent, &part).await?;
+    p.until_reserved("a", 3.0).await?;
+    dies(p).await?;
+    let less = ["reconfiguration_policy=additive", "resources=cpus:2;mem:4096;disk:4096;ports:[31000-31999]"];
+    p.starts_in_vain("agent-0", &less).await?;
+    p.start_with("agent-0", &["reconfiguration_policy=equal", "resources=cpus:4;mem:4096;disk:4096;ports:[31000-31999]"])
+        .await?;
+    p.agent_is("r0", true).await?;
+    let mut framework = p.framework(info(&["a"])).await?;
+    p.offer(&mut framework).await?;
+    p.call(&framework, "TEARDOWN", json!({})).await?;
+    p.closed(&mut framework).await?;
+    super::reservations::unreserve(p, &agent, &part).await
+}
+
+// M252
+async fn an_agent_may_grow(p: &mut Player) -> Result<()> {
+    let agent = p.agent("r0").await?;
+    let mut framework = checkpointing(p).await?;
+    p.offers_quietly(&mut framework, 1).await?;
+    dies(p).await?;
+    p.expect(&mut framework, "RESCIND").await?;
+    p.starts_in_vain("agent-0", &GROWN[1..]).await?;
+    p.start_with("agent-0", &GROWN).await?;
+    p.offer(&mut framework).await?;
+    let shown = p.state("/slaves").await?;
+    p.note("same id", &(shown["slaves"][0]["id"] == agent["value"]).into());
+    p.note_fields("/slaves", &shown["slaves"][0], &["resources", "attributes", "unreserved_resources"]);
+    p.kill("master").await?;
+    p.start("master").await?;
+    p.agent_is("r0", true).await?;
+    let shown = p.state("/slaves").await?;
+    p.note_fields("/slaves", &shown["slaves"][0], &["resources", "attributes"]);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     compare::{Script, scripts},
-    framework::{Framework, amounts, decline, info},
+    framework::{Framework, amounts, decline, info, scalar},
     player::Player,
 };
 
@@ -20,6 +20,7 @@ pub const SHARES_OF_FOUR_AGENTS: &[Script] = scripts![
     a_short_filter_holds_for_a_batch,
     suppressed_and_left_roles_get_nothing,
     a_framework_that_left_lowers_its_roles_share,
+    what_is_reserved_counts_as_share,
     frameworks_of_a_role_share_its_guarantee,
 ];
 
@@ -191,6 +192,34 @@ async fn a_framework_that_left_lowers_its_roles_share(p: &mut Player) -> Result<
     p.call(&second, "TEARDOWN", json!({})).await?;
     winner(p, &mut contest.others).await?;
     contest.release(p).await?;
+    Ok(())
+}
+
+/// The operator reserves an agent that somebody is offered; another is offered it then.
+async fn reserve_for_a(p: &mut Player, contest: &mut Contest, whole: &Value) -> Result<Value> {
+    let offer = contest.held.pop().context("an agent is left")?;
+    super::reservations::reserve(p, &offer["agent_id"], whole).await?;
+    p.expect(&mut contest.holder, "RESCIND").await?;
+    winner(p, &mut contest.others).await?;
+    Ok(offer["agent_id"].clone())
+}
+
+// M091
+async fn what_is_reserved_counts_as_share(p: &mut Player) -> Result<()> {
+    let whole = [("cpus", 4.0), ("mem", 4096.0), ("disk", 4096.0)].map(|(name, amount)| scalar(name, amount));
+    let whole = super::reservations::reserved("a", &whole);
+    let mut contest = Contest::new(p, 4).await?;
+    contest.enter(p, "1 in a", info(&["a"])).await?;
+    contest.enter(p, "2 in b", info(&["b"])).await?;
+    let mut reserved = vec![reserve_for_a(p, &mut contest, &whole).await?];
+    contest.release(p).await?;
+    contest.enter(p, "3 in a", info(&["a"])).await?;
+    reserved.push(reserve_for_a(p, &mut contest, &whole).await?);
+    // Role `a` has two of four agents by now, and `b` one.
+    contest.release(p).await?;
+    for agent in reserved {
+        super::reservations::unreserve(p, &agent, &whole).await?;
+    }
     Ok(())
 }
 

@@ -33,7 +33,7 @@ pub const TASKS: &[Script] = scripts![
 ];
 
 /// Needs an agent whose executors must subscribe within a second.
-pub const SLOW: &[Script] = scripts![an_executor_that_never_subscribes_is_given_up];
+pub const SLOW: &[Script] = scripts![an_executor_that_never_subscribes_is_given_up, what_takes_too_long_to_fetch_is_given_up];
 
 async fn one(p: &mut Player) -> Result<(Framework, Value, Executor)> {
     let mut framework = p.framework(info(&["*"])).await?;
@@ -341,5 +341,20 @@ async fn ended_tasks_are_reconciled_until_acknowledged(p: &mut Player) -> Result
         told_so_far(p, &mut framework, &executor).await?;
         acknowledge(p, &framework, &status, &status["uuid"]).await?;
     }
+    Ok(())
+}
+
+// M189
+async fn what_takes_too_long_to_fetch_is_given_up(p: &mut Player) -> Result<()> {
+    // Connections are taken by the system and never answered.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let mut framework = p.framework(info(&["*"])).await?;
+    let offer = p.offers_quietly(&mut framework, 1).await?.remove(0);
+    let mut task = p.task(&offer, "t", "e");
+    let uri = format!("http://{}/never", silent.local_addr()?);
+    task["executor"]["command"]["uris"] = json!([{ "value": uri, "extract": false }]);
+    p.call(&framework, "ACCEPT", accept(&[offer], &[launch(&[task])])).await?;
+    p.expect(&mut framework, "FAILURE").await?;
+    p.acknowledged(&mut framework).await?;
     Ok(())
 }
