@@ -160,7 +160,11 @@ mod tests {
             assert_eq!(Encoding::accepted(&headers(accept)).unwrap(), Encoding::Protobuf, "{accept}");
         }
         for accept in ["foo", "text/html", "application/json;q=0"] {
-            assert_eq!(Encoding::accepted(&headers(accept)).unwrap_err().status(), StatusCode::NOT_ACCEPTABLE, "{accept}");
+            assert_eq!(
+                Encoding::accepted(&headers(accept)).unwrap_err().status(),
+                StatusCode::NOT_ACCEPTABLE,
+                "{accept}"
+            );
         }
     }
 

@@ -61,7 +61,18 @@ impl Agent {
         };
         let (frameworks, executors, tasks) = (Vec::new(), Vec::new(), Vec::new());
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        self.link.connect(1, AgentMessage::Register { info, version, frameworks, executors, tasks, operations: Vec::new(), resources: Vec::new() });
+        self.link.connect(
+            1,
+            AgentMessage::Register {
+                info,
+                version,
+                frameworks,
+                executors,
+                tasks,
+                operations: Vec::new(),
+                resources: Vec::new(),
+            },
+        );
         loop {
             tokio::select! {
                 Some(event) = self.events.recv() => match event {

@@ -197,10 +197,7 @@ fn validate_status(status: &v1::TaskStatus, call: &Call) -> Result<(), String> {
     }
     let own = &call.executor_id.value;
     if let Some(other) = status.executor_id.as_ref().filter(|id| **id != call.executor_id) {
-        return Err(format!(
-            "ExecutorID in Call: {own} does not match ExecutorID in TaskStatus: {}",
-            other.value
-        ));
+        return Err(format!("ExecutorID in Call: {own} does not match ExecutorID in TaskStatus: {}", other.value));
     }
     let who = format!("executor {own} of framework {}", call.framework_id.value);
     if status.source != Some(Source::Executor.into()) {

@@ -72,7 +72,9 @@ pub(super) fn reshape(shaped: &[v1::Resource], now: &[v1::Resource]) -> Result<V
     for resource in read(shaped)?.iter().filter(|resource| is_made(resource)) {
         let plain = Resources::from(plain(resource));
         if !total.contains(&plain) {
-            return Err(format!("Incompatible agent resources: {total} does not contain {plain}, which {resource} needs"));
+            return Err(format!(
+                "Incompatible agent resources: {total} does not contain {plain}, which {resource} needs"
+            ));
         }
         total -= &plain;
         total += Resources::from(resource.clone());

@@ -140,7 +140,8 @@ impl Agent {
         if let Some(executor) = framework.executors.get_mut(&task.executor_id).filter(|_| spoke) {
             executor.had_work = true;
         }
-        framework.tasks.insert(id, Task { delivered: true, ..task });
+        let statuses = task.updates.history().map(|status| v1::TaskStatus { data: None, ..status.clone() }).collect();
+        framework.tasks.insert(id, Task { delivered: true, statuses, ..task });
     }
 
     pub(super) fn start(&mut self) {

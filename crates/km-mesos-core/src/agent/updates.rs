@@ -35,6 +35,11 @@ impl Updates {
         self.pending.first().or(self.acknowledged.last())
     }
 
+    /// The states that the task went through, as far as they are remembered.
+    pub fn history(&self) -> impl Iterator<Item = &TaskStatus> {
+        self.acknowledged.iter().chain(&self.pending)
+    }
+
     /// Whether the task's executor has told something of it.
     pub fn has_word_of_executor(&self) -> bool {
         let all = self.pending.iter().chain(&self.acknowledged);

@@ -116,7 +116,8 @@ impl Allocator {
         let nothing_own = resources.non_shared().is_empty();
         if nothing_own
             || !is_enough(&resources, least)
-            || state.filters.refuses(now, self.batches, role, agent, &resources) {
+            || state.filters.refuses(now, self.batches, role, agent, &resources)
+        {
             return;
         }
         room.take(role, &resources);

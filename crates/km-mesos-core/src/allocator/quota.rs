@@ -99,21 +99,18 @@ impl Room {
         self.owed.get(role).is_some_and(|owed| !owed.is_empty())
     }
 
-    /// Of a wish: what is reserved, what is still owed, and of other names what nobody is owed. Nothing when none of
-    /// what is owed is in it.
+    /// Of a wish: what is reserved, and of the rest all that nobody else is owed and the role's limit allows: who is
+    /// served first takes more than the guarantee. Nothing when none of what is owed is in it.
     pub fn guaranteed_part(&self, role: &str, wish: &Resources) -> Resources {
         let Some(owed) = self.owed.get(role) else { return Resources::new() };
         let unreserved = wish.unreserved();
         if !unreserved.names().into_iter().any(|name| owed.get(name) > Scalar::ZERO) {
             return Resources::new();
         }
-        let mut limits = self.limits_for(role, &unreserved);
-        for (name, amount) in owed.iter() {
-            limits.set(
-                name,
-                limits.get(name).filter(|_| self.is_limited(role, name)).map_or(amount, |most| most.min(amount)),
-            );
-        }
+        let limits = self.limits_for(role, &unreserved, |name| {
+            let others = self.owed.iter().filter(|(other, _)| *other != role);
+            others.fold(Scalar::ZERO, |sum, (_, owed)| sum + owed.get(name))
+        });
         wish.all_reserved() + unreserved.shrink_to_limits(&limits)
     }
 
@@ -123,15 +120,17 @@ impl Room {
             return wish.clone();
         }
         let unreserved = wish.unreserved();
-        let limits = self.limits_for(role, &unreserved);
+        let limits = self.limits_for(role, &unreserved, |name| {
+            self.owed.values().fold(Scalar::ZERO, |sum, owed| sum + owed.get(name))
+        });
         wish.all_reserved() + unreserved.shrink_to_limits(&limits)
     }
 
-    /// Per name the smaller of the role's limit and the free amount that is owed to nobody.
-    fn limits_for(&self, role: &str, resources: &Resources) -> Limits {
+    /// Per name the smaller of the role's limit and the free amount that is not owed.
+    fn limits_for(&self, role: &str, resources: &Resources, owed: impl Fn(&str) -> Scalar) -> Limits {
         let mut limits = Limits::default();
         for name in resources.names() {
-            let owed = self.owed.values().fold(Scalar::ZERO, |sum, owed| sum + owed.get(name));
+            let owed = owed(name);
             let surplus = (owed > Scalar::ZERO).then(|| self.free.get(name).saturating_sub(owed));
             let limit = self.left.get(role).and_then(|left| left.get(name));
             if let Some(most) = [surplus, limit].into_iter().flatten().min() {
@@ -139,10 +138,6 @@ impl Room {
             }
         }
         limits
-    }
-
-    fn is_limited(&self, role: &str, name: &str) -> bool {
-        self.left.get(role).is_some_and(|left| left.get(name).is_some())
     }
 
     /// Notes that a role was given resources.

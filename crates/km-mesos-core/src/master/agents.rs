@@ -237,6 +237,14 @@ impl Master {
         let (framework_id, task_id) = (reported.framework_id.value.clone(), reported.task_id.value.clone());
         let Some(framework) = self.frameworks.get_mut(&framework_id) else { return };
         let was_unreachable = framework.unreachable_tasks.remove(&task_id);
+        let known = framework.tasks.contains_key(&task_id);
+        if known {
+            // What changed meanwhile comes as updates.
+            if let Some(agent) = self.agents.get_mut(agent_id) {
+                agent.tasks.insert((framework_id, task_id));
+            }
+            return;
+        }
         let task = framework.tasks.entry(task_id.clone()).or_insert_with(|| {
             let mut info = reported.clone();
             if let Some(old) = &was_unreachable {
@@ -244,12 +252,6 @@ impl Master {
             }
             Task::known(info)
         });
-        let new = task.info.statuses.is_empty() && was_unreachable.is_none();
-        if !task.terminal() {
-            task.info.state = reported.state;
-        }
-        task.info.status_update_state = reported.status_update_state.or(task.info.status_update_state);
-        task.info.status_update_uuid = reported.status_update_uuid.clone().or(task.info.status_update_uuid.clone());
         if was_unreachable.is_some() {
             // The state to tell is the agent's, not the one the master made up when it lost sight.
             task.info.status_update_state = reported.status_update_state.or(Some(reported.state));
@@ -268,7 +270,7 @@ impl Master {
             }
             self.task_updated_event(&framework_id, &status, state);
             self.send_update(&framework_id, status);
-        } else if new {
+        } else {
             self.task_added_event(told.info);
         }
     }

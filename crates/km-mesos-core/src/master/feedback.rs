@@ -177,12 +177,17 @@ impl Master {
             let all = self.agents.values().flat_map(|agent| agent.operations.values());
             let own = all.filter(|operation| of_framework(operation, framework));
             let wanted = own.filter(|operation| id.is_none() || operation.info.id.as_ref() == id);
-            wanted.map(|operation| OperationStatus { uuid: None, ..operation.latest_status.clone() }).collect::<Vec<_>>()
+            wanted
+                .map(|operation| OperationStatus { uuid: None, ..operation.latest_status.clone() })
+                .collect::<Vec<_>>()
         };
         let answers: Vec<OperationStatus> = if asked.is_empty() {
             own(None)
         } else {
-            asked.into_iter().map(|one| own(Some(&one.operation_id)).pop().unwrap_or_else(|| self.unknown(one))).collect()
+            asked
+                .into_iter()
+                .map(|one| own(Some(&one.operation_id)).pop().unwrap_or_else(|| self.unknown(one)))
+                .collect()
         };
         for status in answers {
             self.send_operation_status(framework, status);
@@ -195,7 +200,9 @@ impl Master {
             Some(id) if self.agents.contains_key(id) && asked.resource_provider_id.is_some() => (OperationUnknown, ""),
             None => (OperationUnknown, "Operation is unknown and no 'agent_id' was provided"),
             Some(id) if self.agents.contains_key(id) => (OperationUnknown, "Operation is unknown"),
-            Some(id) if self.recovered.contains_key(id) => (OperationRecovering, "Agent is recovering"),
+            Some(id) if self.recovered.contains_key(id) => {
+                (OperationRecovering, "Agent is recovered but has not re-registered")
+            }
             Some(id) if self.unreachable.contains_key(id) => (OperationUnreachable, "Agent is unreachable"),
             Some(id) if self.gone.contains_key(id) => (OperationGoneByOperator, "Agent marked gone by operator"),
             Some(_) => (OperationUnknown, "Both operation and agent are unknown"),

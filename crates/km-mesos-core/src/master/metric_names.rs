@@ -63,16 +63,8 @@ const OUTCOMES: [&str; 8] =
     ["dropped", "error", "failed", "finished", "gone_by_operator", "recovering", "total", "unreachable"];
 
 /// The operations that are counted apart.
-pub(super) const OPERATIONS: [&str; 8] = [
-    "create",
-    "create_disk",
-    "destroy",
-    "destroy_disk",
-    "grow_volume",
-    "reserve",
-    "shrink_volume",
-    "unreserve",
-];
+pub(super) const OPERATIONS: [&str; 8] =
+    ["create", "create_disk", "destroy", "destroy_disk", "grow_volume", "reserve", "shrink_volume", "unreserve"];
 
 /// The names of all counters of operations.
 pub(super) fn of_operations() -> impl Iterator<Item = String> {

@@ -258,7 +258,8 @@ impl Master {
 
     fn agent_message(&mut self, connection: ConnectionId, ip: String, message: AgentMessage) {
         if let AgentMessage::Register { info, resources, version, frameworks, executors, tasks, operations } = message {
-            let registration = agents::Registration { info, resources, version, ip, frameworks, executors, tasks, operations };
+            let registration =
+                agents::Registration { info, resources, version, ip, frameworks, executors, tasks, operations };
             self.register(connection, registration);
             return;
         }

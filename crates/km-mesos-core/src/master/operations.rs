@@ -99,7 +99,8 @@ impl Master {
             total: &agent.total,
             used: &agent.all_used(),
         };
-        validation::operation::validate(operation, &context).map_err(|reason| (400, invalid(operation, agent, &reason)))?;
+        validation::operation::validate(operation, &context)
+            .map_err(|reason| (400, invalid(operation, agent, &reason)))?;
         let steps = steps.map_err(|error| (400, error.to_string()))?;
         self.free_by_rescinding(agent_id, steps.into_iter().map(|step| step.consumed).sum());
         let (before, after) = self.allocator.convert_free(agent_id, operation).map_err(|reason| (409, reason))?;

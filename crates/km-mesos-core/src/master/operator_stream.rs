@@ -61,13 +61,7 @@ impl Master {
         });
     }
 
-    /// FRAMEWORK_ADDED the first time, FRAMEWORK_UPDATED when its scheduler subscribes again.
-    pub(super) fn announce_framework(&mut self, id: &str) {
-        let returned = self.frameworks.get(id).is_some_and(|framework| framework.reregistered.is_some());
-        if returned {
-            self.update_framework_event(id);
-            return;
-        }
+    pub(super) fn framework_added_event(&mut self, id: &str) {
         let Some(framework) = self.frameworks.get(id).map(|framework| self.framework_in_events(framework)) else {
             return;
         };

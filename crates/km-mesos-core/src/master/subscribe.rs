@@ -37,12 +37,13 @@ impl Master {
             return;
         }
         let id = info.id.as_ref().map(|id| id.value.clone());
+        let known = id.as_ref().is_some_and(|id| self.frameworks.contains_key(id));
         let id = match id {
-            Some(id) if self.frameworks.contains_key(&id) => {
+            Some(id) if known => {
                 self.fail_over(&id, info);
                 id
             }
-            known => self.add_framework(known, info),
+            other => self.add_framework(other, info),
         };
         let Some(framework) = self.frameworks.get_mut(&id) else { return };
         framework.suppressed = subscribe.suppressed_roles.into_iter().collect();
@@ -52,7 +53,11 @@ impl Master {
         self.welcome(connection, &id);
         self.sync_allocator(&id);
         self.allocator.set_framework_active(&id, true);
-        self.announce_framework(&id);
+        if known {
+            self.update_framework_event(&id);
+        } else {
+            self.framework_added_event(&id);
+        }
     }
 
     fn check_subscribe(
@@ -107,9 +112,10 @@ impl Master {
         framework.info = info;
         if framework.recovered {
             framework.registered = self.now;
+        } else {
+            framework.reregistered = Some(self.now);
         }
         framework.recovered = false;
-        framework.reregistered = Some(self.now);
         let old = framework.stream.take();
         if let Some((old, _)) = old {
             let message = "Framework failed over".to_owned();
@@ -252,6 +258,6 @@ impl Master {
         self.sync_allocator(&id);
         self.allocator.set_framework_active(&id, false);
         tracing::info!(framework = id, ?roles, "framework recovered from its agents");
-        self.announce_framework(&id);
+        self.framework_added_event(&id);
     }
 }

@@ -9,11 +9,7 @@ use km_mesos_core::{
     master::Event,
 };
 
-use super::{
-    routes::Call,
-    scheduler_api::streaming,
-    shell::Shell,
-};
+use super::{routes::Call, scheduler_api::streaming, shell::Shell};
 use crate::wire::{Encoding, empty, only, text};
 
 /// Opens a link: the body is the registration, the answer an endless stream of messages.

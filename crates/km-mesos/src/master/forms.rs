@@ -76,7 +76,7 @@ fn read(form: Form, fields: &BTreeMap<String, String>) -> Result<master::Call, R
         });
     }
     let agent_id = v1::AgentId { value: field("slaveId")?.clone() };
-        // The words are not the same for all of them there.
+    // The words are not the same for all of them there.
     let parsing = if form == Form::Unreserve { "Error in parsing" } else { "Error parsing" };
     let list = |name: &str| resources(parsing, name, field(name)?);
     let mut call = master::Call::default();
@@ -119,7 +119,8 @@ pub(super) fn weights(shell: &Arc<Shell>, request: &Call) -> Option<Response<Bod
         Method::GET | Method::HEAD => None,
         Method::PUT => Some(put_weights(shell, request).unwrap_or_else(|refusal| *refusal)),
         ref other => {
-            let reason = format!("405 Method Not Allowed. Expecting one of {{ 'GET', 'PUT' }}, but received '{other}'.");
+            let reason =
+                format!("405 Method Not Allowed. Expecting one of {{ 'GET', 'PUT' }}, but received '{other}'.");
             let mut response = text(StatusCode::METHOD_NOT_ALLOWED, reason);
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, PUT"));
             Some(response)
@@ -131,8 +132,7 @@ fn put_weights(shell: &Arc<Shell>, request: &Call) -> Result<Response<Body>, Ref
     let principal = shell.auth.principal(Realm::ReadWrite, &request.parts.headers)?;
     let body = String::from_utf8_lossy(&request.body);
     let parsed: Result<Vec<Value>, _> = serde_json::from_str(&body);
-    let all = parsed
-        .map_err(|error| bad(format!("Failed to parse update weights request JSON '{body}': {error}")))?;
+    let all = parsed.map_err(|error| bad(format!("Failed to parse update weights request JSON '{body}': {error}")))?;
     let read = |one: &Value| {
         from_value(one)
             .map_err(|error| bad(format!("Failed to convert weights JSON array to protobuf '{body}': {error}")))

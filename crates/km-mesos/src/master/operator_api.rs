@@ -7,12 +7,7 @@ use http::{Method, Response, StatusCode};
 use km_mesos_core::master::{Answer, Body as AnswerBody, Event};
 use km_mesos_proto::v1::master::{self, call::Type};
 
-use super::{
-    auth::Realm,
-    routes::Call,
-    scheduler_api::streaming,
-    shell::Shell,
-};
+use super::{auth::Realm, routes::Call, scheduler_api::streaming, shell::Shell};
 use crate::wire::{Encoding, Refusal, answer, empty, only, parse, refuse, text};
 
 pub(super) fn serve(shell: &Arc<Shell>, call: Call) -> Response<Body> {

@@ -7,12 +7,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use km_mesos_core::master::{Event, validation};
 use km_mesos_proto::v1::scheduler::{self, call::Type};
 
-use super::{
-    auth::Realm,
-    operator_api::to_response,
-    routes::Call,
-    shell::Shell,
-};
+use super::{auth::Realm, operator_api::to_response, routes::Call, shell::Shell};
 use crate::wire::{Encoding, Refusal, only, parse, refuse};
 
 const STREAM_ID: &str = "mesos-stream-id";

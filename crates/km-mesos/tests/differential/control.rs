@@ -61,15 +61,6 @@ impl Player {
         tokio::time::timeout(DEADLINE, wait).await.with_context(|| format!("process {process} does not end"))
     }
 
-    /// Waits until the only agent has so many CPUs reserved for a role, by its own word.
-    pub async fn until_reserved(&self, role: &str, cpus: f64) -> Result<()> {
-        self.until("/slaves", |shown| {
-            shown["slaves"][0]["reserved_resources"][role]["cpus"].as_f64() == Some(cpus)
-        })
-        .await?;
-        Ok(())
-    }
-
     /// Whether the master is past its recovery: it finds fault with a wrong call then, and answers 503 before.
     async fn takes_calls(&self) -> bool {
         let leads = self.state("/state").await.is_ok_and(|state| state["elected_time"].is_number());

@@ -240,23 +240,6 @@ impl Player {
         Ok(())
     }
 
-    /// The executor sends its update to an agent that answers later, if at all.
-    pub fn update_later(
-        &self,
-        executor: &mut Executor,
-        task: &str,
-        state: &str,
-    ) -> Result<tokio::task::JoinHandle<Result<reqwest::Response>>> {
-        let status = executor.next_status(task, state);
-        let call = json!({
-            "type": "UPDATE", "update": { "status": status },
-            "framework_id": { "value": executor.variable("MESOS_FRAMEWORK_ID")? },
-            "executor_id": { "value": executor.variable("MESOS_EXECUTOR_ID")? },
-        });
-        let endpoint = executor.variable("MESOS_AGENT_ENDPOINT")?.to_owned();
-        Ok(tokio::spawn(async move { post(&endpoint, &call).await }))
-    }
-
     /// Waits until the only agent has seen all that the framework said so far: messages come after it.
     pub async fn settled(&mut self, framework: &Framework, executor: &mut Executor) -> Result<()> {
         let shown = self.state("/slaves").await?;

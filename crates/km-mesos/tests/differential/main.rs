@@ -17,9 +17,9 @@ mod stream;
 use cluster::Setup;
 use compare::compare;
 use scripts::{
-    accept, auth, constraints, drain, events, executors, failover, feedback, flags, launch, lost, maintenance,
-    masters, offers, operations, quota, reads, recovery, reservations, restarts, shares, subscribe, tasks, update_framework, volumes,
-    writes,
+    accept, auth, constraints, drain, events, executors, failover, feedback, flags, launch, lost, maintenance, masters,
+    offers, operations, quota, reads, recovery, reservations, restarts, shares, subscribe, tasks, update_framework,
+    volumes, writes,
 };
 
 fn agents(agents: usize) -> Setup {
@@ -109,15 +109,20 @@ async fn agents_that_are_drained() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agents_that_are_lost() {
     let master_flags = lost::FLAGS.map(str::to_owned).to_vec();
-    compare(&Setup { master_flags, ..agents(2) }, &[lost::LOST]).await;
+    let setup = Setup { master_flags, ..agents(2) };
+    compare(&setup, &[lost::LOST]).await;
+    let agent_flags = vec!["executor_reregistration_timeout=5secs".to_owned()];
+    compare(&Setup { agent_flags, ..setup }, &[lost::UNSEEN]).await;
     compare(&agents(2), &[lost::GONE]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agents_that_recover() {
     let flag = |flag: &str| vec![flag.to_owned()];
-    let agent_flags = flag("executor_reregistration_timeout=3secs");
-    compare(&Setup { agent_flags, ..agents(1) }, &[recovery::RECOVERY, recovery::RECONFIGURATION]).await;
+    let agent_flags = flag("executor_reregistration_timeout=5secs");
+    compare(&Setup { agent_flags, ..agents(1) }, &[recovery::RECOVERY]).await;
+    let agent_flags = flag(recovery::PLAIN);
+    compare(&Setup { agent_flags, ..agents(1) }, &[recovery::RECONFIGURATION]).await;
     let agent_flags = flag("executor_registration_timeout=1secs");
     compare(&Setup { agent_flags, ..agents(1) }, &[tasks::SLOW]).await;
 }

@@ -15,10 +15,9 @@ pub(super) fn check_request(headers: &HeaderMap) -> Result<(), Refusal> {
     let kind = headers.get(MESSAGE_CONTENT_TYPE);
     let unsupported = |reason: &str| Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason));
     match (streams, kind) {
-        (true, None) => Err(refuse(
-            StatusCode::BAD_REQUEST,
-            "Expecting 'Message-Content-Type' to be set for streaming requests",
-        )),
+        (true, None) => {
+            Err(refuse(StatusCode::BAD_REQUEST, "Expecting 'Message-Content-Type' to be set for streaming requests"))
+        }
         (true, Some(kind)) if !MESSAGES.iter().any(|known| kind.as_bytes() == known.content_type().as_bytes()) => {
             unsupported("Expecting 'Message-Content-Type' of application/json or application/x-protobuf")
         }

@@ -49,10 +49,9 @@ pub(super) fn metrics(shared: &Shared) -> Vec<(String, f64)> {
 }
 
 fn add_resources(all: &mut Vec<(String, f64)>, total: &Resources, used: &Resources) {
-    for (suffix, total, used) in [
-        ("", total.non_revocable(), used.non_revocable()),
-        ("_revocable", total.revocable(), used.revocable()),
-    ] {
+    for (suffix, total, used) in
+        [("", total.non_revocable(), used.non_revocable()), ("_revocable", total.revocable(), used.revocable())]
+    {
         for name in ["cpus", "gpus", "mem", "disk"] {
             let (total, used) = (total.scalar(name).to_f64(), used.scalar(name).to_f64());
             let percent = if total > 0.0 { used / total } else { 0.0 };

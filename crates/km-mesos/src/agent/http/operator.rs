@@ -11,11 +11,11 @@ use km_mesos_proto::v1::{
     agent::{Call, Response, call, response},
 };
 
+use super::headers;
 use super::{
     super::{MESOS_VERSION, shared::Shared},
     files, metrics, v0,
 };
-use super::headers;
 use crate::wire::{Refusal, message, parse, refuse};
 
 pub(super) async fn call(shared: &Arc<Shared>, headers: &HeaderMap, body: &[u8]) -> HttpResponse {

@@ -4,7 +4,10 @@ use km_mesos_core::agent::{Agent, CAPABILITIES};
 use km_mesos_proto::{Message, json, v1, v1::agent::response};
 use serde_json::{Map, Value, json};
 
-use super::{super::{MESOS_VERSION, shared::Shared}, v0::flags};
+use super::{
+    super::{MESOS_VERSION, shared::Shared},
+    v0::flags,
+};
 
 pub(super) fn state(shared: &Shared) -> Value {
     let flags: Map<String, Value> =

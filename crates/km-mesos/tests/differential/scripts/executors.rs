@@ -65,7 +65,9 @@ async fn calls_of_unknown_executors_are_refused(p: &mut Player) -> Result<()> {
     let (framework, _) = launched(p).await?;
     let status = json!({ "task_id": { "value": "t" }, "state": "TASK_RUNNING", "source": "SOURCE_EXECUTOR",
         "uuid": "AAAAAAAAQAGAAAAAAAAAAA==" });
-    for (framework_id, executor_id) in [("unknown", "t"), (framework.id.as_str(), "unknown"), (framework.id.as_str(), "t")] {
+    for (framework_id, executor_id) in
+        [("unknown", "t"), (framework.id.as_str(), "unknown"), (framework.id.as_str(), "t")]
+    {
         for body in [
             json!({ "type": "SUBSCRIBE", "subscribe": {} }),
             json!({ "type": "MESSAGE", "message": { "data": "aGVsbG8=" } }),

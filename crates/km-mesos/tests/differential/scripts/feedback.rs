@@ -33,7 +33,15 @@ async fn note_operations(p: &mut Player) -> Result<()> {
     let shown = p.agent_call("r0", json!({ "type": "GET_OPERATIONS" })).await?;
     p.note("of the agent", &shown["get_operations"]);
     let names = [
-        "total", "pending", "finished", "failed", "error", "dropped", "gone_by_operator", "reserve/finished", "reserve/error",
+        "total",
+        "pending",
+        "finished",
+        "failed",
+        "error",
+        "dropped",
+        "gone_by_operator",
+        "reserve/finished",
+        "reserve/error",
         "reserve/total",
     ];
     for name in names {

@@ -17,6 +17,10 @@ pub const LOST: &[Script] = scripts![
     an_agent_that_does_not_answer_is_unreachable,
     frameworks_that_know_nothing_of_partitions_lose_the_task,
     a_framework_that_ends_meanwhile_is_ended_on_the_agent,
+];
+
+/// Needs two such agents that were never unreachable; each runs something when it is lost for the first time only.
+pub const UNSEEN: &[Script] = scripts![
     a_task_that_ends_unseen_is_lost_until_then,
     a_task_that_ends_unseen_is_told_twice,
     a_new_master_knows_since_when_an_agent_is_unreachable,
@@ -135,25 +139,23 @@ async fn a_framework_that_ends_meanwhile_is_ended_on_the_agent(p: &mut Player) -
     Ok(())
 }
 
-/// The first agent is unreachable, its executor says that the task has ended, and only after the agent has taken that in
-/// the master hears of the agent again.
-async fn ends_unseen(p: &mut Player, framework: &mut Framework, executor: &mut Executor) -> Result<()> {
-    p.freeze("agent-0").await?;
+/// The agent dies and is unreachable. Then it is back, and its executor says that the task has ended before the agent
+/// registers: it waits for its executors first.
+async fn ends_unseen(p: &mut Player, part: &str, framework: &mut Framework, executor: &mut Executor) -> Result<()> {
+    p.kill(part).await?;
     p.expect(framework, "FAILURE").await?;
-    let update = p.update_later(executor, "t", "TASK_FINISHED")?;
-    p.freeze("master").await?;
-    p.thaw("agent-0").await?;
-    let answer = update.await??;
-    p.note_head("executor UPDATE", &answer);
+    p.start(part).await?;
+    let status = executor.next_status("t", "TASK_FINISHED");
+    p.executor_returns(executor, &[json!({ "status": status })]).await?;
     p.executor_event(executor, "ACKNOWLEDGED").await?;
-    p.thaw("master").await
+    Ok(())
 }
 
 // M242
 async fn a_task_that_ends_unseen_is_lost_until_then(p: &mut Player) -> Result<()> {
     let agent = p.agent("r0").await?;
     let (mut framework, _, mut executor) = running(p, with(old_info(None), "checkpoint", true.into()), "r0").await?;
-    ends_unseen(p, &mut framework, &mut executor).await?;
+    ends_unseen(p, "agent-0", &mut framework, &mut executor).await?;
     let status = p.acknowledged_quietly(&mut framework).await?;
     p.note("told", &json!([status["state"], status["source"], status["reason"]]));
     if status["uuid"].is_null() {
@@ -167,9 +169,9 @@ async fn a_task_that_ends_unseen_is_lost_until_then(p: &mut Player) -> Result<()
 
 // M243
 async fn a_task_that_ends_unseen_is_told_twice(p: &mut Player) -> Result<()> {
-    let agent = p.agent("r0").await?;
-    let (mut framework, _, mut executor) = running(p, with(info(&["*"]), "checkpoint", true.into()), "r0").await?;
-    ends_unseen(p, &mut framework, &mut executor).await?;
+    let agent = p.agent("r1").await?;
+    let (mut framework, _, mut executor) = running(p, with(info(&["*"]), "checkpoint", true.into()), "r1").await?;
+    ends_unseen(p, "agent-1", &mut framework, &mut executor).await?;
     for _ in 0..2 {
         let status = p.acknowledged_quietly(&mut framework).await?;
         p.note("told", &json!([status["state"], status["source"], status["reason"]]));
@@ -295,7 +297,8 @@ async fn operations_of_an_agent_given_up_are_gone(p: &mut Player) -> Result<()> 
     p.quiet_but_for_offers(&mut framework).await?;
     for id in ["o", "unknown"] {
         let asked = json!({ "operation_id": { "value": id }, "agent_id": agent });
-        p.call(&framework, "RECONCILE_OPERATIONS", json!({ "reconcile_operations": { "operations": [asked] } })).await?;
+        p.call(&framework, "RECONCILE_OPERATIONS", json!({ "reconcile_operations": { "operations": [asked] } }))
+            .await?;
         p.expect(&mut framework, "UPDATE_OPERATION_STATUS").await?;
     }
     let shown = p.ask(json!({ "type": "GET_OPERATIONS" })).await?;

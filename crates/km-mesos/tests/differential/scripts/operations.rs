@@ -64,7 +64,8 @@ async fn bad_reservations_say_why(p: &mut Player) -> Result<()> {
 async fn a_reservation_is_for_one_role(p: &mut Player) -> Result<()> {
     let subscribe = json!({ "framework_info": refined(&["a", "c"]), "suppressed_roles": ["c"] });
     let mut framework = p.subscribed(subscribe).await?;
-    let [cpus, mem] = [("cpus", "a"), ("mem", "c")].map(|(name, role)| allocated(for_role(scalar(name, 1.0), role), role));
+    let [cpus, mem] =
+        [("cpus", "a"), ("mem", "c")].map(|(name, role)| allocated(for_role(scalar(name, 1.0), role), role));
     p.operate_next(&mut framework, operation("RESERVE", &[cpus, mem])).await
 }
 

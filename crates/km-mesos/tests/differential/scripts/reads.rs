@@ -184,14 +184,32 @@ async fn tasks_are_a_page(p: &mut Player) -> Result<()> {
 async fn the_state_has_its_parts(p: &mut Player) -> Result<()> {
     let state = p.state("/state").await?;
     for name in [
-        "activated_slaves", "deactivated_slaves", "unreachable_slaves", "orphan_tasks", "frameworks",
-        "unregistered_frameworks", "recovered_slaves", "capabilities", "leader_info", "version",
+        "activated_slaves",
+        "deactivated_slaves",
+        "unreachable_slaves",
+        "orphan_tasks",
+        "frameworks",
+        "unregistered_frameworks",
+        "recovered_slaves",
+        "capabilities",
+        "leader_info",
+        "version",
     ] {
         p.note_fields("/state", &state, &[name]);
     }
     for name in [
-        "build_date", "build_time", "build_user", "start_time", "elected_time", "id", "pid", "hostname", "flags",
-        "slaves", "completed_frameworks", "leader",
+        "build_date",
+        "build_time",
+        "build_user",
+        "start_time",
+        "elected_time",
+        "id",
+        "pid",
+        "hostname",
+        "flags",
+        "slaves",
+        "completed_frameworks",
+        "leader",
     ] {
         p.note(name, &(!state[name].is_null()).into());
     }
@@ -212,7 +230,11 @@ async fn the_summary_counts_tasks(p: &mut Player) -> Result<()> {
         }
         p.note("framework", &own);
         // Other scripts' tasks are counted with the agent too.
-        p.note_fields("agent", &shown["slaves"][0], &["framework_ids", "TASK_RUNNING", "TASK_STAGING", "TASK_UNREACHABLE"]);
+        p.note_fields(
+            "agent",
+            &shown["slaves"][0],
+            &["framework_ids", "TASK_RUNNING", "TASK_STAGING", "TASK_UNREACHABLE"],
+        );
         if state == "TASK_KILLED" {
             p.passes_on(&mut executor, &mut framework, "t", state).await?;
             p.settled(&framework, &mut executor).await?;
@@ -250,26 +272,30 @@ async fn metrics_are_there_from_the_start(p: &mut Player) -> Result<()> {
 async fn calls_of_the_agent_check_their_headers(p: &mut Player) -> Result<()> {
     let address = p.agent_address("r0").await?;
     let attach = json!({ "type": "ATTACH_CONTAINER_INPUT", "attach_container_input": { "type": "CONTAINER_ID",
-        "container_id": { "value": "unknown" } } }).to_string();
+        "container_id": { "value": "unknown" } } })
+    .to_string();
     let cases: [(Vec<(&str, &str)>, String); 6] = [
         (vec![("Content-Type", "application/recordio"), ("Accept", "application/json")], attach.clone()),
         (
             vec![
-                ("Content-Type", "application/recordio"), ("Message-Content-Type", "application/unknown"),
+                ("Content-Type", "application/recordio"),
+                ("Message-Content-Type", "application/unknown"),
                 ("Accept", "application/json"),
             ],
             attach.clone(),
         ),
         (
             vec![
-                ("Content-Type", "application/json"), ("Accept", "application/recordio"),
+                ("Content-Type", "application/json"),
+                ("Accept", "application/recordio"),
                 ("Message-Accept", "application/unknown"),
             ],
             json!({ "type": "GET_HEALTH" }).to_string(),
         ),
         (
             vec![
-                ("Content-Type", "application/json"), ("Message-Content-Type", "application/json"),
+                ("Content-Type", "application/json"),
+                ("Message-Content-Type", "application/json"),
                 ("Accept", "application/json"),
             ],
             json!({ "type": "GET_HEALTH" }).to_string(),
@@ -291,8 +317,7 @@ async fn calls_of_the_agent_check_their_headers(p: &mut Player) -> Result<()> {
     Ok(())
 }
 
-const LISTS: [&str; 5] =
-    ["pending_tasks", "queued_tasks", "launched_tasks", "terminated_tasks", "completed_tasks"];
+const LISTS: [&str; 5] = ["pending_tasks", "queued_tasks", "launched_tasks", "terminated_tasks", "completed_tasks"];
 
 async fn note_agent_tasks(p: &mut Player, framework: &Framework) -> Result<()> {
     let ask = |kind: &str| json!({ "type": kind });
@@ -310,7 +335,8 @@ async fn note_agent_tasks(p: &mut Player, framework: &Framework) -> Result<()> {
     }
     let of = |list: &Value, field: &str| -> Value {
         let all = list.as_array().cloned().unwrap_or_default();
-        let pointer = if field == "framework_info" { "/framework_info/id/value" } else { "/executor_info/framework_id/value" };
+        let pointer =
+            if field == "framework_info" { "/framework_info/id/value" } else { "/executor_info/framework_id/value" };
         all.into_iter().filter(|one| one.pointer(pointer).is_some_and(|id| *id == framework.id)).collect()
     };
     for (list, what) in [("executors", "executor"), ("completed_executors", "executor")] {

@@ -8,6 +8,7 @@ use crate::{
     compare::{Script, scripts},
     executor::Executor,
     framework::{Framework, info, scalar},
+    operation::{for_role, operation, refined},
     player::Player,
 };
 
@@ -24,9 +25,12 @@ pub const RECOVERY: &[Script] = scripts![
     tasks_are_counted_once,
 ];
 
-/// Needs one agent, whose resources change.
+/// Needs one agent, whose resources change, with these flags.
 pub const RECONFIGURATION: &[Script] =
     scripts![an_agent_without_room_for_its_reservations_does_not_begin, an_agent_may_grow];
+
+/// Of an agent whose resources change. An attribute that is there twice would be told from itself.
+pub const PLAIN: &str = "attributes=rack:r{n};span:[1-17]";
 
 async fn running(p: &mut Player) -> Result<(Framework, Value, Executor)> {
     p.agent("r0").await?;
@@ -161,26 +165,26 @@ async fn tasks_are_counted_once(p: &mut Player) -> Result<()> {
 const GROWN: [&str; 3] = [
     "reconfiguration_policy=additive",
     "resources=cpus:6;mem:8192;disk:4096;ports:[31000-31999]",
-    "attributes=rack:r0;bar:baz;num:123;span:[1-20];dup:foo;dup:baz;new:yes",
+    "attributes=rack:r0;span:[1-20];new:yes",
 ];
 
 // M267
 async fn an_agent_without_room_for_its_reservations_does_not_begin(p: &mut Player) -> Result<()> {
-    let agent = p.agent("r0").await?;
-    let part = super::reservations::reserved("a", &[scalar("cpus", 3.0)]);
-    super::reservations::reserve(p, &agent, &part).await?;
-    p.until_reserved("a", 3.0).await?;
+    p.agent("r0").await?;
+    let mut framework = p.framework(refined(&["a"])).await?;
+    // When its end is told, the agent has written it down.
+    p.operate_next(&mut framework, operation("RESERVE", &[for_role(scalar("cpus", 3.0), "a")])).await?;
+    p.call(&framework, "TEARDOWN", json!({})).await?;
+    p.closed(&mut framework).await?;
     dies(p).await?;
     let less = ["reconfiguration_policy=additive", "resources=cpus:2;mem:4096;disk:4096;ports:[31000-31999]"];
     p.starts_in_vain("agent-0", &less).await?;
-    p.start_with("agent-0", &["reconfiguration_policy=equal", "resources=cpus:4;mem:4096;disk:4096;ports:[31000-31999]"])
-        .await?;
+    let as_it_was = ["reconfiguration_policy=equal", "resources=cpus:4;mem:4096;disk:4096;ports:[31000-31999]"];
+    p.start_with("agent-0", &as_it_was).await?;
     p.agent_is("r0", true).await?;
-    let mut framework = p.framework(info(&["a"])).await?;
+    let mut framework = p.framework(refined(&["a"])).await?;
     p.offer(&mut framework).await?;
-    p.call(&framework, "TEARDOWN", json!({})).await?;
-    p.closed(&mut framework).await?;
-    super::reservations::unreserve(p, &agent, &part).await
+    super::operations::unreserve_all(p).await
 }
 
 // M252

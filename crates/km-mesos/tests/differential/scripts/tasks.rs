@@ -33,7 +33,8 @@ pub const TASKS: &[Script] = scripts![
 ];
 
 /// Needs an agent whose executors must subscribe within a second.
-pub const SLOW: &[Script] = scripts![an_executor_that_never_subscribes_is_given_up, what_takes_too_long_to_fetch_is_given_up];
+pub const SLOW: &[Script] =
+    scripts![an_executor_that_never_subscribes_is_given_up, what_takes_too_long_to_fetch_is_given_up];
 
 async fn one(p: &mut Player) -> Result<(Framework, Value, Executor)> {
     let mut framework = p.framework(info(&["*"])).await?;
