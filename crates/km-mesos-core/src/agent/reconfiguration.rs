@@ -13,6 +13,9 @@ pub enum Reconfiguration {
     Equal,
     /// More resources and attributes may be there, none may be gone.
     Additive,
+    /// Everything, which Apache Mesos has no word for. Tasks that do not fit any more go on: the agent is offered again
+    /// when enough of them have ended.
+    Any,
 }
 
 /// Compares what the agent was with what it is to be; the error says what does not fit.
@@ -20,6 +23,7 @@ pub(super) fn check(old: &v1::AgentInfo, new: &v1::AgentInfo, policy: Reconfigur
     match policy {
         Reconfiguration::Equal => equal(old, new),
         Reconfiguration::Additive => additive(old, new),
+        Reconfiguration::Any => Ok(()),
     }
 }
 
@@ -138,6 +142,7 @@ mod tests {
             let new = info(resources, attributes);
             assert_eq!(check(&old, &new, Reconfiguration::Additive).is_ok(), additive, "{resources} {attributes}");
             assert_eq!(check(&old, &new, Reconfiguration::Equal).is_ok(), equal, "{resources} {attributes}");
+            assert_eq!(check(&old, &new, Reconfiguration::Any), Ok(()));
         }
         let elsewhere = v1::AgentInfo { port: Some(5052), ..old.clone() };
         assert!(check(&old, &elsewhere, Reconfiguration::Additive).is_err());

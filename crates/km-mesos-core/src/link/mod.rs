@@ -29,6 +29,8 @@ pub const LINK_ID_HEADER: &str = "km-link-id";
 /// What an agent tells its master.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+// Registrations are rare and short-lived: a box would only be in the way.
+#[allow(clippy::large_enum_variant)]
 pub enum AgentMessage {
     /// First message of every connection. With `info.id` set it is a re-registration: the agent lists all that it
     /// still holds, and the master answers `Registered` with the same id, or `Refused` when the id is gone for ever.
@@ -92,7 +94,7 @@ pub enum AgentMessage {
 /// What the master tells an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-// Registrations are rare and short-lived: a box would only be in the way.
+// Launches are moved once on their way to the wire.
 #[allow(clippy::large_enum_variant)]
 pub enum MasterMessage {
     /// The agent's id (new or confirmed) and the pings it may expect: silence for `ping_timeout_ms` means reconnect.

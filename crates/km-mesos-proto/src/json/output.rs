@@ -110,12 +110,20 @@ impl Serialize for Run<'_, '_> {
     }
 }
 
-/// Key and value of a map entry. Every map of Mesos has text keys and message values, both always encoded by us,
-/// except for an empty key or value, which then stand for themselves.
+/// An amount of nothing: `Value.Scalar` with its required value.
+const ZERO: [u8; 9] = [0x09, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// Key and value of a map entry. Every map of Mesos has text keys and message values. What is empty is left out when a
+/// map is encoded, and with it a value whose only field is a zero, though the field is required.
 fn map_entry<'a, E: serde::ser::Error>(entry: &MessageType, value: WireValue<'a>) -> Result<(&'a str, Single<'a>), E> {
     let WireValue::Bytes(bytes) = value else { return Err(E::custom("a map entry is not a message")) };
     let value_field = entry.by_number(2).ok_or_else(|| E::custom("a map entry has no value field"))?.1;
-    let mut result = ("", Single { kind: value_field.kind, value: WireValue::Bytes(&[]) });
+    let required = |message: &MessageType| message.by_number(1).is_some_and(|(_, field)| field.required);
+    let empty: &[u8] = match value_field.kind {
+        Kind::Message(index) if required(SCHEMA.message(index)) => &ZERO,
+        _ => &[],
+    };
+    let mut result = ("", Single { kind: value_field.kind, value: WireValue::Bytes(empty) });
     let mut reader = Reader(bytes);
     while let Some((number, value)) = reader.next().map_err(E::custom)? {
         match (number, value) {

@@ -6,6 +6,14 @@ use super::*;
 use crate::{decode_checked, v1};
 
 #[test]
+fn an_amount_of_nothing_in_a_map_is_shown() {
+    let limits = [("cpus".to_owned(), v1::value::Scalar { value: 0.0 })].into();
+    let config = v1::quota::QuotaConfig { role: "a".to_owned(), limits, ..Default::default() };
+    assert_eq!(to_value(&config)["limits"]["cpus"]["value"], 0.0);
+    assert_eq!(from_value::<v1::quota::QuotaConfig>(&to_value(&config)).unwrap(), config);
+}
+
+#[test]
 fn output_follows_the_dialect() {
     let task = v1::TaskInfo {
         name: "é\u{1F600}\n".to_owned(),

@@ -42,8 +42,8 @@ pub struct Flags {
     /// How long an executor may take to shut down before it is killed.
     #[arg(long, default_value = "5secs", value_parser = parse_duration)]
     pub executor_shutdown_grace_period: Duration,
-    /// What may change between two starts on the same work directory: nothing (`equal`), or resources and attributes may
-    /// be added (`additive`).
+    /// What may change between two starts on the same work directory: nothing (`equal`), resources and attributes may be
+    /// added (`additive`), or everything (`any`, which Apache Mesos does not have).
     #[arg(long, default_value = "equal", value_parser = parse_policy)]
     pub reconfiguration_policy: Reconfiguration,
     /// How long executors wait for a restarted agent before they end themselves.
@@ -108,7 +108,8 @@ fn parse_policy(text: &str) -> Result<Reconfiguration, String> {
     match text {
         "equal" => Ok(Reconfiguration::Equal),
         "additive" => Ok(Reconfiguration::Additive),
-        _ => Err(format!("expected equal or additive, got {text:?}")),
+        "any" => Ok(Reconfiguration::Any),
+        _ => Err(format!("expected equal, additive or any, got {text:?}")),
     }
 }
 

@@ -30,7 +30,7 @@ pub(in crate::master) fn list(all: &[v1::Resource]) -> Result<(), String> {
 /// What is wrong with the first malformed resource: one spoils the whole operation.
 pub(in crate::master) fn first_malformed<'a>(all: impl IntoIterator<Item = &'a v1::Resource>) -> Option<String> {
     all.into_iter().find_map(|one| {
-        let shared_alone = one.shared.is_some() && !one.disk.as_ref().is_some_and(|disk| disk.persistence.is_some());
+        let shared_alone = one.shared.is_some() && one.disk.as_ref().is_none_or(|disk| disk.persistence.is_none());
         let reason = match resources::validate(one) {
             Err(reason) => reason,
             Ok(()) if shared_alone => "Only persistent volumes can be shared".to_owned(),

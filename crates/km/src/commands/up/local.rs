@@ -165,6 +165,8 @@ impl Local {
                 format!("--hostname=agent-{number}"),
                 format!("--work-dir={}", self.layout.agent(number).display()),
                 format!("--resources={resources}"),
+                // Another number of agents, or another machine, changes what each of them has.
+                "--reconfiguration-policy=any".to_owned(),
                 // A pod may take its whole grace (30 s by default) to end.
                 "--executor-shutdown-grace-period=35secs".to_owned(),
             ])?;
