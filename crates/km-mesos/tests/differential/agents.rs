@@ -1,5 +1,7 @@
 //! What scripts ask about agents, and ask of them.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
@@ -98,11 +100,29 @@ impl Player {
         }
     }
 
+    /// The master's metrics. Of `/metrics/snapshot` Apache Mesos shows no more than two in a second.
+    pub async fn all_metrics(&self) -> Result<BTreeMap<String, f64>> {
+        let shown = self.ask(json!({ "type": "GET_METRICS", "get_metrics": {} })).await?;
+        let all = shown["get_metrics"]["metrics"].as_array().cloned().unwrap_or_default();
+        Ok(all.iter().filter_map(|one| Some((one["name"].as_str()?.to_owned(), one["value"].as_f64()?))).collect())
+    }
+
+    /// Waits until a metric of the master is as it should be.
+    pub async fn until_metric(&self, name: &str, condition: impl Fn(f64) -> bool) -> Result<()> {
+        let wait = async {
+            while !self.all_metrics().await?.get(name).is_some_and(|value| condition(*value)) {
+                tokio::time::sleep(POLL).await;
+            }
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(DEADLINE, wait).await.with_context(|| format!("{name} is never what was awaited"))?
+    }
+
     /// Records these metrics of the master.
     pub async fn metrics(&mut self, names: &[&str]) -> Result<()> {
-        let shown = self.state("/metrics/snapshot").await?;
+        let shown = self.all_metrics().await?;
         for name in names {
-            let value = shown[name].as_f64().map_or(Value::Null, Value::from);
+            let value = shown.get(*name).map_or(Value::Null, |value| (*value).into());
             self.note(name, &value);
         }
         Ok(())

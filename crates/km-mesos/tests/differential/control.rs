@@ -1,7 +1,6 @@
 //! Parts of a cluster that end, stop and begin under a script.
 
 use anyhow::{Context, Result};
-use serde_json::Value;
 
 use crate::player::{DEADLINE, POLL, Player, SCHEDULER};
 
@@ -71,9 +70,8 @@ impl Player {
     /// Waits for a few passes of the allocator.
     pub async fn passes(&self) -> Result<()> {
         const RUNS: &str = "allocator/mesos/allocation_runs";
-        let runs = |metrics: &Value| metrics[RUNS].as_f64().unwrap_or_default();
-        let before = runs(&self.state("/metrics/snapshot").await?);
-        self.until("/metrics/snapshot", |metrics| runs(metrics) >= before + QUIET_PASSES).await?;
+        let before = self.all_metrics().await?.get(RUNS).copied().unwrap_or_default();
+        self.until_metric(RUNS, |runs| runs >= before + QUIET_PASSES).await?;
         Ok(())
     }
 }

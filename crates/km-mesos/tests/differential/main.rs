@@ -119,7 +119,7 @@ async fn agents_that_are_lost() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agents_that_recover() {
     let flag = |flag: &str| vec![flag.to_owned()];
-    let agent_flags = flag("executor_reregistration_timeout=5secs");
+    let agent_flags = flag("executor_reregistration_timeout=3secs");
     compare(&Setup { agent_flags, ..agents(1) }, &[recovery::RECOVERY]).await;
     let agent_flags = flag(recovery::PLAIN);
     compare(&Setup { agent_flags, ..agents(1) }, &[recovery::RECONFIGURATION]).await;

@@ -18,6 +18,9 @@ struct Line<F: clap::Args> {
 #[tokio::main]
 async fn main() -> Result<()> {
     km_observe::init_logging("info");
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        bail!("this process has a TLS provider already");
+    }
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     if words.is_empty() {
         bail!("the first word must be `master` or `agent`");

@@ -87,20 +87,40 @@ impl Player {
 
     /// Records what came until the allocator had its chance: nothing, if all is well.
     pub async fn quiet(&mut self, framework: &mut Framework) -> Result<()> {
-        self.passes().await?;
-        let mut events: Vec<Value> = framework.stream.offers.drain(..).collect();
-        events.extend(framework.stream.waiting());
+        let events = self.until_now(framework).await?;
         self.note("quiet", &Value::Array(events));
         Ok(())
     }
 
     /// As `quiet`, where offers don't matter.
     pub async fn quiet_but_for_offers(&mut self, framework: &mut Framework) -> Result<()> {
-        self.passes().await?;
-        let mut events = framework.stream.waiting();
-        events.retain(|event| event["type"] != "OFFERS");
+        let mut events = self.until_now(framework).await?;
+        events.retain(|event| event["type"] != "OFFERS" && event["resources"].is_null());
         self.note("quiet", &Value::Array(events));
         Ok(())
+    }
+
+    /// Lets the allocator have its chance. Gives all that has come by then and was not taken: offers that were kept, then
+    /// events.
+    pub async fn until_now(&mut self, framework: &mut Framework) -> Result<Vec<Value>> {
+        self.passes().await?;
+        let mut events: Vec<Value> = framework.stream.offers.drain(..).collect();
+        // What the master sent before its answer to this comes before it.
+        let asked = json!({ "operation_id": { "value": "until now" } });
+        let call = json!({
+            "type": "RECONCILE_OPERATIONS", "framework_id": { "value": framework.id },
+            "reconcile_operations": { "operations": [asked] },
+        });
+        let headers = [JSON[0], JSON[1], ("Mesos-Stream-Id", framework.stream_id.as_str())];
+        let answer = self.send("POST", SCHEDULER, &headers, call.to_string()).await?;
+        ensure!(answer.status().is_success(), "RECONCILE_OPERATIONS: {}", answer.status());
+        loop {
+            let event = framework.stream.event().await.context("awaiting the mark")?;
+            if event["update_operation_status"]["status"]["operation_id"]["value"] == "until now" {
+                return Ok(events);
+            }
+            events.push(event);
+        }
     }
 
     /// Records the end of the stream and the events before it.

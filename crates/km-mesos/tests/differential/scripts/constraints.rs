@@ -39,8 +39,7 @@ fn groups(groups: &[&[Value]]) -> Value {
 async fn judge(p: &mut Player, what: &str, constraints: Value) -> Result<()> {
     let subscribe = json!({ "framework_info": info(&["a"]), "offer_constraints": constraints });
     let mut framework = p.subscribed(subscribe).await?;
-    p.passes().await?;
-    let waiting = framework.stream.waiting();
+    let waiting = p.until_now(&mut framework).await?;
     let (offers, others): (Vec<Value>, Vec<Value>) = waiting.into_iter().partition(|event| event["type"] == "OFFERS");
     let mut agents: Vec<Value> = offers
         .iter()

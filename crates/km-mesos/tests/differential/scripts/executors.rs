@@ -91,7 +91,7 @@ async fn launched(p: &mut Player) -> Result<(Framework, Value)> {
     let mut framework = p.framework(info(&["*"])).await?;
     let offer = p.offers_quietly(&mut framework, 1).await?.remove(0);
     let task = p.task(&offer, "t", "t");
-    p.call(&framework, "ACCEPT", accept(&[offer.clone()], &[launch(&[task])])).await?;
+    p.call(&framework, "ACCEPT", accept(std::slice::from_ref(&offer), &[launch(&[task])])).await?;
     p.executor_begins(&framework, "t").await?;
     Ok((framework, offer))
 }

@@ -87,14 +87,14 @@ async fn what_is_no_volume_cannot_be_destroyed(p: &mut Player) -> Result<()> {
         p.operate_next(&mut framework, operation("DESTROY", &[case])).await?;
     }
     let shared = with(volume("a", "shared", 16.0), "shared", json!({}));
-    p.operate_next(&mut framework, operation("CREATE", &[shared.clone()])).await?;
+    p.operate_next(&mut framework, operation("CREATE", std::slice::from_ref(&shared))).await?;
     let offer = p.offers_quietly(&mut framework, 1).await?.remove(0);
     let task = p.task(&offer, "t", "t");
     let resources = json!([scalar("cpus", 0.5), scalar("mem", 64.0), shared]);
     p.call(&framework, "ACCEPT", accept_at_once(&offer, &[launch(&[with(task, "resources", resources)])])).await?;
     let mut executor = p.executor(&framework, "t").await?;
     p.executor_event(&mut executor, "LAUNCH").await?;
-    p.operate_next(&mut framework, operation("DESTROY", &[shared.clone()])).await?;
+    p.operate_next(&mut framework, operation("DESTROY", std::slice::from_ref(&shared))).await?;
     p.passes_on(&mut executor, &mut framework, "t", "TASK_FINISHED").await?;
     let unused = |shown: &Value| shown["slaves"][0]["used_resources"]["disk"].as_f64() == Some(0.0);
     p.until("/slaves", unused).await?;
@@ -141,7 +141,7 @@ async fn a_task_finds_its_volume_in_its_sandbox(p: &mut Player) -> Result<()> {
     let offer = p.offers_quietly(&mut framework, 1).await?.remove(0);
     let task = p.task(&offer, "t", "t");
     let resources = json!([scalar("cpus", 0.5), scalar("mem", 64.0), disk]);
-    let operations = [operation("CREATE", &[disk.clone()]), launch(&[with(task, "resources", resources)])];
+    let operations = [operation("CREATE", std::slice::from_ref(&disk)), launch(&[with(task, "resources", resources)])];
     p.call(&framework, "ACCEPT", accept_at_once(&offer, &operations)).await?;
     let mut executor = p.executor(&framework, "t").await?;
     p.executor_event(&mut executor, "LAUNCH").await?;

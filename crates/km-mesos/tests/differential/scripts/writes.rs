@@ -143,8 +143,8 @@ async fn bad_forms_are_refused(p: &mut Player) -> Result<()> {
     let part = old("a", 1.0, json!({}));
     let [id, resources] = on_agent(&agent, &part);
     for path in ["/reserve", "/unreserve"] {
-        form(p, path, &[resources.clone()]).await?;
-        form(p, path, &[id.clone()]).await?;
+        form(p, path, std::slice::from_ref(&resources)).await?;
+        form(p, path, std::slice::from_ref(&id)).await?;
         form(p, path, &[("slaveId", "unknown".to_owned()), resources.clone()]).await?;
         form(p, path, &[id.clone(), ("resources", "[{\"name\":".to_owned())]).await?;
         form(p, path, &on_agent(&agent, &old("a", 100.0, json!({})))).await?;
