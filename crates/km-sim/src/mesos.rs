@@ -198,6 +198,11 @@ impl World {
                 let keeps = |name: &String| !path.is_empty() && *name != path && !name.starts_with(&below);
                 self.hosts[number].files.retain(|name, _| keeps(name));
             }
+            // No framework of a simulation has persistent volumes.
+            agent::Action::MakeVolume { .. }
+            | agent::Action::ClearVolume { .. }
+            | agent::Action::LinkVolume(_)
+            | agent::Action::UnlinkVolume { .. } => {}
             agent::Action::End { reason } => {
                 self.note(|| format!("agent {number} ends: {reason}"));
                 self.agent_crashes(number);

@@ -1,24 +1,12 @@
-//! ACCEPT, its operations and its validations (M124 to M177).
+//! ACCEPT, its launches and their validations (M124 to M158).
 
 use km_mesos_core::link::MasterMessage;
-use km_mesos_proto::v1::{self, TaskState, offer::operation, task_status::Reason};
+use km_mesos_proto::v1::{self, TaskState, task_status::Reason};
 
-use crate::harness::*;
-
-struct Stage {
-    world: World,
-    scheduler: Scheduler,
-    agent: TestAgent,
-    offer: v1::Offer,
-}
-
-fn stage(info: v1::FrameworkInfo, resources: &str) -> Stage {
-    let mut world = World::new();
-    let scheduler = world.subscribe(info);
-    let agent = world.agent(resources);
-    let offer = world.offer(&scheduler);
-    Stage { world, scheduler, agent, offer }
-}
+use crate::{
+    harness::*,
+    stage::{Stage, stage},
+};
 
 /// Launches one task and gives the answer that came at once.
 fn refuse(stage: &mut Stage, task: v1::TaskInfo) -> v1::TaskStatus {
@@ -278,128 +266,4 @@ fn a_group_is_launched_whole_or_not_at_all() {
             }
         }
     }
-}
-
-fn reservation(text: &str, role: &str, principal: Option<&str>) -> Vec<v1::Resource> {
-    let mut all = resources(text).to_protos();
-    for one in &mut all {
-        one.reservations = vec![v1::resource::ReservationInfo {
-            r#type: Some(v1::resource::reservation_info::Type::Dynamic as i32),
-            role: Some(role.to_owned()),
-            principal: principal.map(str::to_owned),
-            labels: None,
-        }];
-    }
-    all
-}
-
-fn reserve(resources: Vec<v1::Resource>) -> v1::offer::Operation {
-    v1::offer::Operation {
-        r#type: Some(operation::Type::Reserve as i32),
-        reserve: Some(operation::Reserve { resources, source: Vec::new() }),
-        ..Default::default()
-    }
-}
-
-fn unreserve(resources: Vec<v1::Resource>) -> v1::offer::Operation {
-    v1::offer::Operation {
-        r#type: Some(operation::Type::Unreserve as i32),
-        unreserve: Some(operation::Unreserve { resources }),
-        ..Default::default()
-    }
-}
-
-#[test]
-fn reservations_are_made_used_and_undone() {
-    // M171, M173, M175
-    let mut stage = stage(in_roles("a", &["r"]), "cpus:4;mem:4096");
-    let offer = stage.offer.clone();
-    let reserved = reservation("cpus:2;mem:1024", "r", None);
-    let mut on_reserved = task("t", &offer, "cpus:1");
-    on_reserved.resources = reservation("cpus:1;mem:512", "r", None);
-    let alien = reservation("cpus:1", "other", None);
-    let operations = vec![reserve(alien), reserve(reserved.clone()), launch(vec![on_reserved])];
-    stage.world.accept(&stage.scheduler, &[&offer], operations);
-    let told = stage.world.read_agent(&stage.agent);
-    assert!(told.iter().any(|message| matches!(message, MasterMessage::CheckpointResources { .. })));
-    assert!(told.iter().any(|message| matches!(message, MasterMessage::RunTasks { .. })));
-    let (scheduler, agent) = (stage.scheduler.clone(), stage.agent.clone());
-    stage.world.status(&scheduler, &agent, "t", TaskState::TaskFinished, [1; 16]);
-    stage.world.pass_secs(2);
-    let all: km_mesos_proto::resources::Resources = stage.world.offers(&scheduler).iter().map(offered).sum();
-    let expected = km_mesos_proto::resources::Resources::from_protos(&reserved).expect("well-formed");
-    assert_eq!(all.reserved("r"), expected);
-    assert_eq!(all.unreserved(), resources("cpus:2;mem:3072"));
-}
-
-#[test]
-fn unreserve_gives_back_to_all() {
-    // M171
-    let mut stage = stage(in_roles("a", &["r"]), "cpus:4;mem:4096");
-    let offer = stage.offer.clone();
-    let reserved = reservation("cpus:2", "r", None);
-    stage.world.accept(&stage.scheduler, &[&offer], vec![reserve(reserved.clone())]);
-    stage.world.pass_secs(1);
-    let offer = stage.world.offer(&stage.scheduler);
-    assert!(!offered(&offer).reserved("r").is_empty());
-    stage.world.accept(&stage.scheduler, &[&offer], vec![unreserve(reserved)]);
-    stage.world.pass_secs(1);
-    assert_eq!(offered(&stage.world.offer(&stage.scheduler)), resources("cpus:4;mem:4096"));
-}
-
-#[test]
-fn failed_operations_with_an_id_say_why() {
-    // M128, M159, M160
-    let mut stage = stage(in_roles("a", &["r"]), "cpus:4;mem:4096");
-    let offer = stage.offer.clone();
-    let mut to_star = reserve(reservation("cpus:1", "*", None));
-    to_star.id = Some("op".into());
-    let mut identified = launch(vec![task("t", &offer, "cpus:1")]);
-    identified.id = Some("x".into());
-    stage.world.accept(&stage.scheduler, &[&offer], vec![to_star, identified]);
-    let events = stage.world.read(&stage.scheduler);
-    let status =
-        events.iter().find_map(|event| event.update_operation_status.as_ref()).expect("a status").status.clone();
-    assert_eq!(status.state(), v1::OperationState::OperationError);
-    assert!(status.message().contains("role \"*\" cannot be reserved"), "{}", status.message());
-    let update = events.iter().find_map(|event| event.update.as_ref()).expect("an update");
-    assert_eq!(update.status.state(), TaskState::TaskError);
-}
-
-#[test]
-fn volumes_are_created_and_destroyed() {
-    // M168, M176
-    let mut stage = stage(in_roles("a", &["r"]), "cpus:4;mem:4096;disk(r):1000");
-    let volume = |size: &str| {
-        let mut one = resources(&format!("disk(r):{size}")).to_protos().remove(0);
-        one.disk = Some(v1::resource::DiskInfo {
-            persistence: Some(v1::resource::disk_info::Persistence { id: "id1".to_owned(), principal: None }),
-            volume: Some(v1::Volume {
-                container_path: "path1".to_owned(),
-                mode: v1::volume::Mode::Rw as i32,
-                ..Default::default()
-            }),
-            source: None,
-        });
-        one
-    };
-    let create = |size: &str| v1::offer::Operation {
-        r#type: Some(operation::Type::Create as i32),
-        create: Some(operation::Create { volumes: vec![volume(size)] }),
-        ..Default::default()
-    };
-    let offer = stage.offer.clone();
-    stage.world.accept(&stage.scheduler, &[&offer], vec![create("5000"), create("100")]);
-    stage.world.pass_secs(1);
-    let offer = stage.world.offer(&stage.scheduler);
-    let volumes = offered(&offer).persistent_volumes();
-    assert_eq!(volumes.scalar("disk").milli(), 100_000);
-    let destroy = v1::offer::Operation {
-        r#type: Some(operation::Type::Destroy as i32),
-        destroy: Some(operation::Destroy { volumes: vec![volume("100")] }),
-        ..Default::default()
-    };
-    stage.world.accept(&stage.scheduler, &[&offer], vec![destroy]);
-    stage.world.pass_secs(1);
-    assert!(offered(&stage.world.offer(&stage.scheduler)).persistent_volumes().is_empty());
 }

@@ -5,6 +5,8 @@ mod agents;
 mod allocation;
 mod harness;
 mod invariants;
+mod operations;
 mod operators;
+mod stage;
 mod subscription;
 mod tasks;
