@@ -22,6 +22,10 @@ impl Listeners {
         self.waiting.remove(key);
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Takes out and returns the keys of those that any of `offers` pleases.
     pub fn woken_by(&mut self, offers: &[&v1::Offer]) -> Vec<String> {
         let woken: Vec<String> = self

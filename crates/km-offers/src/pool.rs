@@ -43,6 +43,8 @@ pub struct Pool {
     settings: Settings,
     live: BTreeMap<String, Held>,
     by_agent: BTreeMap<String, BTreeSet<String>>,
+    /// The live ones by arrival.
+    by_age: BTreeSet<(Duration, String)>,
     lingering: BTreeSet<String>,
     linger_until: VecDeque<(Duration, String)>,
     listeners: Listeners,
@@ -108,6 +110,11 @@ impl Pool {
         self.live.values()
     }
 
+    /// All live offers, the oldest first.
+    pub fn by_age(&self) -> impl Iterator<Item = &Held> {
+        self.by_age.iter().filter_map(|(_, id)| self.live.get(id))
+    }
+
     /// The live offers of one agent, ordered by id.
     pub fn of_agent(&self, agent: &str) -> impl Iterator<Item = &Held> {
         self.by_agent.get(agent).into_iter().flatten().filter_map(|id| self.live.get(id))
@@ -123,12 +130,8 @@ impl Pool {
 
     /// When the pool next needs a `Tick`.
     pub fn next_deadline(&self) -> Option<Duration> {
-        let expiry = self
-            .live
-            .values()
-            .filter(|held| !held.acquired)
-            .map(|held| held.since.saturating_add(self.settings.ttl))
-            .min();
+        let oldest = self.by_age().find(|held| !held.acquired);
+        let expiry = oldest.map(|held| held.since.saturating_add(self.settings.ttl));
         let linger = self.linger_until.front().map(|(until, _)| *until);
         expiry.into_iter().chain(linger).min()
     }
@@ -140,12 +143,16 @@ impl Pool {
                 continue;
             }
             self.by_agent.entry(offer.agent_id.value.clone()).or_default().insert(id.clone());
+            self.by_age.insert((now, id.clone()));
             self.live.insert(id, Held { offer, since: now, acquired: false });
         }
         actions.extend(self.wake());
     }
 
     fn wake(&mut self) -> Vec<Action> {
+        if self.listeners.is_empty() {
+            return Vec::new();
+        }
         let free: Vec<&v1::Offer> = self.live.values().filter(|held| !held.acquired).map(|held| &held.offer).collect();
         self.listeners.woken_by(&free).into_iter().map(Action::Wake).collect()
     }
@@ -172,6 +179,7 @@ impl Pool {
     /// Ends a live offer; any other id is none of our business any more.
     fn end(&mut self, now: Duration, id: &str, end: End, actions: &mut Vec<Action>) {
         let Some(held) = self.live.remove(id) else { return };
+        self.by_age.remove(&(held.since, id.to_owned()));
         let agent = &held.offer.agent_id.value;
         if let Some(ids) = self.by_agent.get_mut(agent) {
             ids.remove(id);
@@ -188,12 +196,10 @@ impl Pool {
         while let Some((_, id)) = self.linger_until.pop_front_if(|(until, _)| *until <= now) {
             self.lingering.remove(&id);
         }
-        let expired: Vec<v1::OfferId> = self
-            .live
-            .values()
-            .filter(|held| !held.acquired && held.since.saturating_add(self.settings.ttl) <= now)
-            .map(|held| held.offer.id.clone())
-            .collect();
+        let old = self.by_age().take_while(|held| held.since.saturating_add(self.settings.ttl) <= now);
+        let mut expired: Vec<v1::OfferId> =
+            old.filter(|held| !held.acquired).map(|held| held.offer.id.clone()).collect();
+        expired.sort_unstable_by(|one, other| one.value.cmp(&other.value));
         self.decline(now, expired, DeclineReason::Expired, actions);
     }
 }

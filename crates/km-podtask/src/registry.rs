@@ -40,6 +40,8 @@ pub struct Transition {
 pub struct Registry {
     tasks: BTreeMap<String, Task>,
     by_pod: BTreeMap<PodKey, String>,
+    /// Agents and ids of the tasks that didn't finish.
+    by_agent: BTreeSet<(String, String)>,
     finished: VecDeque<String>,
     /// Pods whose tasks came, went or changed since somebody last asked.
     changed: BTreeSet<PodKey>,
@@ -55,6 +57,9 @@ impl Registry {
         }
         self.changed.insert(task.pod.clone());
         self.by_pod.insert(task.pod.clone(), task.id.clone());
+        if task.state != State::Finished {
+            self.by_agent.insert((task.agent_id.clone(), task.id.clone()));
+        }
         self.tasks.insert(task.id.clone(), task);
         Ok(())
     }
@@ -66,6 +71,7 @@ impl Registry {
         if self.by_pod.get(&task.pod).is_some_and(|current| current == id) {
             self.by_pod.remove(&task.pod);
         }
+        self.by_agent.remove(&(task.agent_id.clone(), task.id.clone()));
         Some(task)
     }
 
@@ -76,9 +82,12 @@ impl Registry {
     /// Changes flags, times and place of a task. State changes only by [`Registry::update_status`].
     pub fn amend(&mut self, id: &str, change: impl FnOnce(&mut Task)) {
         if let Some(task) = self.tasks.get_mut(id) {
-            let state = task.state;
+            let (state, agent) = (task.state, task.agent_id.clone());
             change(task);
             task.state = state;
+            if task.agent_id != agent && self.by_agent.remove(&(agent, task.id.clone())) {
+                self.by_agent.insert((task.agent_id.clone(), task.id.clone()));
+            }
             self.changed.insert(task.pod.clone());
         }
     }
@@ -101,6 +110,12 @@ impl Registry {
     /// All that didn't finish, ordered by id.
     pub fn live(&self) -> impl Iterator<Item = &Task> {
         self.tasks.values().filter(|task| task.state != State::Finished)
+    }
+
+    /// The live tasks on one agent, ordered by id.
+    pub fn of_agent<'a>(&'a self, agent: &'a str) -> impl Iterator<Item = &'a Task> {
+        let from = self.by_agent.range((agent.to_owned(), String::new())..);
+        from.take_while(move |(of, _)| of == agent).filter_map(|(_, id)| self.tasks.get(id))
     }
 
     pub fn len(&self) -> usize {
@@ -172,6 +187,7 @@ impl Registry {
         if let Some(task) = self.tasks.get(id) {
             self.changed.insert(task.pod.clone());
             self.by_pod.remove(&task.pod);
+            self.by_agent.remove(&(task.agent_id.clone(), task.id.clone()));
         }
         self.finished.push_back(id.to_owned());
         if self.finished.len() > FINISHED_HISTORY

@@ -17,6 +17,7 @@ mod executors;
 mod extended;
 mod feed;
 mod invariants;
+mod kills;
 mod lost;
 mod needs;
 mod nodes;
@@ -29,12 +30,13 @@ mod spreading;
 mod status;
 mod taints;
 mod taken_ports;
+mod timetable;
 mod unschedulable;
 mod upkeep;
 mod view;
 mod waiting;
 
-pub use action::{Action, EventKind, KillTarget, Timing};
+pub use action::{Action, EventKind, Timing};
 pub use asked::{AgentLine, Asked, DeclinedLine, ExplainPage, HeldLine, OffersPage};
 pub use config::Config;
 pub use effects::OpId;
@@ -85,7 +87,7 @@ pub struct Core {
     inverse: BTreeMap<String, String>,
     next_upkeep: Option<Duration>,
     recovered: recovered::Strangers,
-    kills: BTreeMap<String, KillTarget>,
+    kills: kills::Kills,
     accepts: BTreeMap<u64, Vec<String>>,
     next_accept: u64,
     subscribed: Option<Duration>,
@@ -123,7 +125,7 @@ impl Core {
             inverse: BTreeMap::new(),
             next_upkeep: None,
             recovered: recovered::Strangers::default(),
-            kills: BTreeMap::new(),
+            kills: kills::Kills::default(),
             accepts: BTreeMap::new(),
             next_accept: 0,
             subscribed: None,
@@ -179,7 +181,7 @@ impl Core {
             self.agents.next_deadline(self.config.node_grace),
             subscribed.then(|| self.demand.next_wakeup(now, &self.config, &self.queue, &self.pool)).flatten(),
             subscribed.then(|| self.reconciler.next_wakeup()).flatten(),
-            subscribed.then(|| self.kills.values().map(|kill| kill.next).min()).flatten(),
+            subscribed.then(|| self.kills.next_wakeup()).flatten(),
             self.recovered.next_wakeup(),
             self.taken_ports.next_wakeup(),
             self.settled.filter(|settled| *settled > now),
@@ -250,7 +252,7 @@ impl Core {
             // Launches of an earlier scheduler that are not bound yet make themselves heard in this time.
             self.settled = Some(now + self.config.settle_time);
         }
-        self.kills.values_mut().for_each(|kill| kill.next = now);
+        self.kills.repeat_all(now);
     }
 
     fn on_disconnected(&mut self, now: Duration, out: &mut Vec<Action>) {
@@ -288,21 +290,5 @@ impl Core {
                 }
             }
         }
-    }
-
-    fn repeat_kills(&mut self, now: Duration, out: &mut Vec<Action>) {
-        for (task_id, kill) in self.kills.iter_mut().filter(|(_, kill)| kill.next <= now) {
-            out.push(Action::Kill { task_id: task_id.clone(), agent_id: kill.agent_id.clone() });
-            kill.pause = (kill.pause * 2).min(Duration::from_secs(60));
-            kill.next = now + kill.pause;
-        }
-    }
-
-    /// Kills a task until it is known to have ended.
-    fn kill(&mut self, now: Duration, task_id: &str, agent_id: &str) {
-        let agent_id = (!agent_id.is_empty()).then(|| agent_id.to_owned());
-        let pause = Duration::from_millis(2500);
-        self.kills.entry(task_id.to_owned()).or_insert(KillTarget { agent_id, next: now, pause });
-        self.tasks.amend(task_id, |task| task.flags.deleted = true);
     }
 }

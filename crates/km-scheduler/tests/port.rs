@@ -58,9 +58,9 @@ async fn the_port_tells_acts_and_is_published() -> anyhow::Result<()> {
     let (status, text) = get(address, "/debug/pprof/profile?seconds=1").await;
     assert!(status == 200 && body(&text).lines().all(|line| line.starts_with("scheduler;")), "{text}");
 
-    let (_, metrics) = get(address, "/metrics").await;
     for line in ["scheduler_pending_pods{queue=\"unschedulable\"} 1", "mesos_runtime_panics 0"] {
-        assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
+        let shown = async || get(address, "/metrics").await.1.lines().any(|found| found == line).then_some(());
+        wait(line, shown).await;
     }
 
     let services: Api<Service> = Api::namespaced(cluster.client.clone(), "default");

@@ -199,12 +199,3 @@ impl EventKind {
         if matches!(self, Self::Scheduled | Self::Eviction | Self::Preempted) { "Normal" } else { "Warning" }
     }
 }
-
-/// A task that is to be killed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KillTarget {
-    pub agent_id: Option<String>,
-    /// When to send the next KILL.
-    pub next: Duration,
-    pub pause: Duration,
-}

@@ -14,6 +14,7 @@ use km_podtask::{executor, offered_ports, take, thousandths};
 
 use super::{
     Action, AgentSeen, Core, Maintenance,
+    timetable::Timetable,
     upkeep::{Upkeep, Window},
 };
 use crate::wire::domain;
@@ -39,7 +40,7 @@ pub(super) struct Agent {
     pub other_executor: bool,
     /// When it was asked to end, as its configuration is an earlier one.
     pub retiring: Option<Duration>,
-    /// Since when it is gone.
+    /// Since when it is gone; set by [`Agents::set_lost`].
     pub lost: Option<Duration>,
     /// The same in UNIX time, and not counted anew while tasks may come back: what pods tolerate counts from then.
     pub unreachable_since: Option<Duration>,
@@ -62,6 +63,8 @@ pub(super) struct Agent {
 pub(super) struct Agents {
     by_id: BTreeMap<String, Agent>,
     by_host: BTreeMap<String, String>,
+    /// Since when those that are gone are.
+    lost: Timetable<String>,
     /// Host names of agents that may have changed since placement last looked.
     pub touched: BTreeSet<String>,
 }
@@ -101,16 +104,37 @@ impl Agents {
     }
 
     pub fn forget(&mut self, id: &str) {
-        if let Some(agent) = self.by_id.remove(id)
-            && self.by_host.get(&agent.hostname).is_some_and(|current| current == id)
-        {
+        let Some(agent) = self.by_id.remove(id) else { return };
+        self.lost.set(&agent.id, None);
+        if self.by_host.get(&agent.hostname).is_some_and(|current| current == id) {
             self.by_host.remove(&agent.hostname);
             self.touched.insert(agent.hostname);
         }
     }
 
+    /// The agent is gone since then, or (with none) back.
+    pub fn set_lost(&mut self, id: &str, since: Option<Duration>) {
+        if let Some(agent) = self.get_mut(id) {
+            agent.lost = since;
+            self.lost.set(&id.to_owned(), since);
+        }
+    }
+
+    /// When the next agent has been gone for the grace period.
     pub fn next_deadline(&self, grace: Duration) -> Option<Duration> {
-        self.by_id.values().filter_map(|agent| Some(agent.lost? + grace)).min()
+        self.lost.first().map(|since| since + grace)
+    }
+
+    /// Those that are gone for the grace period.
+    pub fn expired(&self, now: Duration, grace: Duration) -> Vec<Agent> {
+        let ids = now.checked_sub(grace).map(|limit| self.lost.due(limit)).unwrap_or_default();
+        ids.iter().filter_map(|id| self.by_id.get(id)).cloned().collect()
+    }
+
+    /// Panics unless the index says what the agents say.
+    pub fn check_index(&self) {
+        let lost = self.by_id.iter().filter_map(|(id, agent)| Some((id.clone(), agent.lost?)));
+        assert_eq!(*self.lost.times(), lost.collect::<BTreeMap<_, _>>(), "agents that are gone");
     }
 
     /// Agents with the executors that their nodes name.
@@ -173,7 +197,7 @@ impl Core {
             self.pool.of_agent(id).flat_map(|held| held.offer.resources.iter().cloned()).collect();
         let names = &self.config.resource_names;
         let mut seen = names.amounts(&offered);
-        for task in self.tasks.live().filter(|task| task.agent_id == id) {
+        for task in self.tasks.of_agent(id) {
             seen.add(&names.amounts(&task.resources));
         }
         if let Some(agent) = self.agents.get_mut(id) {

@@ -51,7 +51,7 @@ impl Demand {
             times.extend(self.touched.map(|touched| touched + config.batch));
             times.extend(queue.next_wakeup(now));
             if !queue.wants_offers(now) {
-                times.extend(pool.iter().map(|held| held.since + config.idle_hold).min());
+                times.extend(pool.by_age().next().map(|held| held.since + config.idle_hold));
             } else {
                 times.extend(self.revived.map(|revived| revived + config.offer_wait));
                 if self.stale {
@@ -88,9 +88,8 @@ impl Core {
             // What is left of an agent comes back sooner when it is asked for.
             self.demand.stale |= launched;
         }
-        let unheard = |since: Duration| self.demand.revived.is_none_or(|revived| revived < since);
         let empty = self.pool.is_empty() || self.demand.touched.is_none();
-        if empty && self.queue.iter().any(|(_, pod)| pod.not_before <= now && pod.wants_since.is_some_and(unheard)) {
+        if empty && self.queue.wants_since(self.demand.revived, now) {
             self.demand.stale = true;
         }
         self.revive(now, out);
@@ -103,8 +102,11 @@ impl Core {
             return;
         }
         let hold = self.config.idle_hold;
-        let old = self.pool.iter().filter(|held| held.since + hold <= now).map(|held| held.offer.id.clone()).collect();
-        self.offers(now, km_offers::Event::Refused(old, DeclineReason::Expired), out);
+        let old = self.pool.by_age().take_while(|held| held.since + hold <= now);
+        let old: Vec<_> = old.map(|held| held.offer.id.clone()).collect();
+        if !old.is_empty() {
+            self.offers(now, km_offers::Event::Refused(old, DeclineReason::Expired), out);
+        }
     }
 
     fn revive(&mut self, now: Duration, out: &mut Vec<Action>) {

@@ -1,10 +1,13 @@
 //! Operations on the API server that somebody waits for: their retries and what follows from their end.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use km_podtask::{PodKey, Task};
 
-use super::action::Action;
+use super::{action::Action, timetable::Timetable};
 
 /// Names an operation between action and answer.
 pub type OpId = u64;
@@ -69,7 +72,33 @@ pub(super) enum Then {
 pub(super) struct Effects {
     next: OpId,
     open: BTreeMap<OpId, (Action, Then)>,
-    retries: BTreeMap<OpId, Duration>,
+    retries: Timetable<OpId>,
+    /// The open operations by what they are about.
+    about: BTreeSet<(About, OpId)>,
+}
+
+/// What others ask about operations.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum About {
+    /// The end of this task is written or decided.
+    End(String),
+    /// The end of a task of this pod is decided.
+    Decision(PodKey),
+    /// Whose pod it is, this stranger's or ours.
+    Rival(String),
+}
+
+impl Then {
+    fn about(&self) -> Vec<About> {
+        match self {
+            Self::Acknowledge { task_id, .. } => vec![About::End(task_id.clone())],
+            Self::DecideEnded { end, .. } => {
+                vec![About::End(end.task.id.clone()), About::Decision(end.task.pod.clone())]
+            }
+            Self::JudgeRival { task_id, .. } => vec![About::Rival(task_id.clone())],
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// Pause before an operation that found no API server is tried again.
@@ -82,13 +111,18 @@ impl Effects {
         self.next += 1;
         let action = action(op);
         out.push(action.clone());
+        self.about.extend(then.about().into_iter().map(|about| (about, op)));
         self.open.insert(op, (action, then));
     }
 
     /// Ends an operation.
     pub fn finish(&mut self, op: OpId) -> Option<Then> {
-        self.retries.remove(&op);
-        self.open.remove(&op).map(|(_, then)| then)
+        self.retries.set(&op, None);
+        let (_, then) = self.open.remove(&op)?;
+        for about in then.about() {
+            self.about.remove(&(about, op));
+        }
+        Some(then)
     }
 
     /// Whether an operation that found no API server is tried again as it is. An eviction isn't: until then its reason
@@ -100,28 +134,27 @@ impl Effects {
     /// Does it again a little later.
     pub fn retry_later(&mut self, now: Duration, op: OpId) {
         if self.open.contains_key(&op) {
-            self.retries.insert(op, now + RETRY_PAUSE);
+            self.retries.set(&op, Some(now + RETRY_PAUSE));
         }
     }
 
     pub fn retry_due(&mut self, now: Duration, out: &mut Vec<Action>) {
-        let due: Vec<OpId> = self.retries.iter().filter(|(_, at)| **at <= now).map(|(op, _)| *op).collect();
-        for op in due {
-            self.retries.remove(&op);
+        for op in self.retries.due(now) {
+            self.retries.set(&op, None);
             out.extend(self.open.get(&op).map(|(action, _)| action.clone()));
         }
     }
 
     pub fn next_retry(&self) -> Option<Duration> {
-        self.retries.values().min().copied()
+        self.retries.first()
     }
 
     /// When the end of this task is being written already, an update about it has nothing to add: it is acknowledged
     /// with the others. Says whether that is so.
     pub fn join(&mut self, id: &str, ack: Option<&Ack>) -> bool {
-        let of_task = self.open.values_mut().find_map(|(_, then)| match then {
-            Then::Acknowledge { task_id, acks } if task_id == id => Some(acks),
-            Then::DecideEnded { end, acks } if end.task.id == id => Some(acks),
+        let op = self.first(About::End(id.to_owned()));
+        let of_task = op.and_then(|op| self.open.get_mut(&op)).and_then(|(_, then)| match then {
+            Then::Acknowledge { acks, .. } | Then::DecideEnded { acks, .. } => Some(acks),
             _ => None,
         });
         let Some(acks) = of_task else { return false };
@@ -133,11 +166,23 @@ impl Effects {
 
     /// Whether it is being found out if this stranger has the pod.
     pub fn judging(&self, id: &str) -> bool {
-        self.open.values().any(|(_, then)| matches!(then, Then::JudgeRival { task_id, .. } if task_id == id))
+        self.first(About::Rival(id.to_owned())).is_some()
     }
 
     /// Whether the end of a task of this pod is being decided.
     pub fn deciding_pod(&self, pod: &PodKey) -> bool {
-        self.open.values().any(|(_, then)| matches!(then, Then::DecideEnded { end, .. } if end.task.pod == *pod))
+        self.first(About::Decision(pod.clone())).is_some()
+    }
+
+    /// The oldest open operation about something.
+    fn first(&self, about: About) -> Option<OpId> {
+        let (found, op) = self.about.range((about.clone(), OpId::MIN)..).next()?;
+        (*found == about).then_some(*op)
+    }
+
+    /// Panics unless the index says what the operations say.
+    pub fn check_index(&self) {
+        let about = self.open.iter().flat_map(|(op, (_, then))| then.about().into_iter().map(|about| (about, *op)));
+        assert_eq!(self.about, about.collect::<BTreeSet<_>>(), "what operations are about");
     }
 }

@@ -126,7 +126,7 @@ impl Core {
         let old = self.agents.current().filter(|agent| agent.lost.is_none() && agent.executor_runs);
         let old = old.filter(due).filter(|agent| agent.upkeep.draining || !self.is_current(agent));
         let idle: Vec<(String, String)> = old
-            .filter(|agent| !self.tasks.live().any(|task| task.agent_id == agent.id))
+            .filter(|agent| self.tasks.of_agent(&agent.id).next().is_none())
             .map(|agent| (agent.id.clone(), agent.executor_id.clone()))
             .collect();
         for (agent_id, executor_id) in idle {
@@ -144,7 +144,7 @@ impl Core {
             agent: agent.id.clone(),
             executor: agent.executor_runs.then(|| agent.executor_id.clone()),
             current: !agent.executor_runs || self.is_current(agent),
-            tasks: self.tasks.live().filter(|task| task.agent_id == agent.id).count(),
+            tasks: self.tasks.of_agent(&agent.id).count(),
         };
         self.agents.current().map(line).collect()
     }

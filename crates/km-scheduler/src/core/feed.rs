@@ -108,13 +108,13 @@ impl Core {
                 let key = PodKey::of(&new.metadata);
                 if self.pods.get(&key).is_none_or(|old| seen(old) != seen(new)) {
                     self.feed.pod(key);
-                    self.queue.stir_soon(now + self.config.backoff.0, |need| need.looks_around());
+                    self.queue.stir_soon(now + self.config.backoff.0, false);
                 }
             }
             Event::PodDeleted(old) => {
                 self.feed.pod(PodKey::of(&old.metadata));
                 // It may have kept others away, or held what they need.
-                self.queue.stir_soon(now + self.config.backoff.0, |_| true);
+                self.queue.stir_soon(now + self.config.backoff.0, true);
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Node;
 use km_kube::keys;
 use km_mesos_proto::v1::TaskState;
 
-use super::{Action, AgentSeen, Core, agents::Agent, effects::Then, taints::UNREACHABLE};
+use super::{Action, AgentSeen, Core, effects::Then, taints::UNREACHABLE};
 
 impl Core {
     /// An agent shows itself: it is there. One of the same host name that was lost before will never come back, since
@@ -25,8 +25,7 @@ impl Core {
 
     /// The tasks of an agent that is known to be dead.
     pub(super) fn bury_tasks(&mut self, now: Duration, agent: &str, out: &mut Vec<Action>) {
-        let dead: Vec<String> =
-            self.tasks.live().filter(|task| task.agent_id == agent).map(|task| task.id.clone()).collect();
+        let dead: Vec<String> = self.tasks.of_agent(agent).map(|task| task.id.clone()).collect();
         for id in dead {
             self.conclude(now, &id, TaskState::TaskGone, "The agent was replaced by another on the same host", out);
         }
@@ -89,10 +88,10 @@ impl Core {
     /// The agent is away. Its tasks are not judged by this: Mesos tells what became of them, and how long their pods
     /// wait for it is theirs to say.
     fn lose_agent(&mut self, now: Duration, id: &str, out: &mut Vec<Action>) {
-        let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.lost.is_none()) else { return };
+        let Some(agent) = self.agents.get(id).filter(|agent| agent.lost.is_none()) else { return };
         tracing::warn!(agent = id, hostname = agent.hostname, "agent lost");
-        agent.lost = Some(now);
         let hostname = agent.hostname.clone();
+        self.agents.set_lost(id, Some(now));
         // An earlier scheduler may have seen it go.
         let since = self.nodes.get(&hostname).and_then(|node| unreachable_since(node)).unwrap_or(self.unix(now));
         if let Some(agent) = self.agents.get_mut(id) {
@@ -107,10 +106,13 @@ impl Core {
 
     /// The agent showed life, by an offer, a task or the operator API.
     pub(super) fn agent_is_back(&mut self, now: Duration, id: &str, out: &mut Vec<Action>) {
-        if let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.lost.is_some()) {
+        let Some(agent) = self.agents.get(id) else { return };
+        if agent.lost.is_some() {
             tracing::info!(agent = id, hostname = agent.hostname, "agent is back");
-            agent.lost = None;
-            agent.unreachable_since = None;
+            self.agents.set_lost(id, None);
+            if let Some(agent) = self.agents.get_mut(id) {
+                agent.unreachable_since = None;
+            }
             self.ensure_node(id, out);
             self.ensure_taints(now, id, out);
             self.evictions.stir(now);
@@ -119,15 +121,10 @@ impl Core {
 
     /// Removes the nodes of agents that are away for the grace period and hold no task that may come back.
     pub(super) fn expire_agents(&mut self, now: Duration, out: &mut Vec<Action>) {
-        let grace = self.config.node_grace;
-        let expired: Vec<Agent> =
-            self.agents.all().filter(|agent| agent.lost.is_some_and(|lost| lost + grace <= now)).cloned().collect();
-        for agent in expired {
-            if self.tasks.live().any(|task| task.agent_id == agent.id) {
+        for agent in self.agents.expired(now, self.config.node_grace) {
+            if self.tasks.of_agent(&agent.id).next().is_some() {
                 // Looked at again after another grace period.
-                if let Some(agent) = self.agents.get_mut(&agent.id) {
-                    agent.lost = Some(now);
-                }
+                self.agents.set_lost(&agent.id, Some(now));
                 continue;
             }
             let current = self.agents.on_host(&agent.hostname).is_some_and(|current| current.id == agent.id);

@@ -30,7 +30,6 @@ impl Core {
         }
         self.feed_engine();
         let plan = self.feed.engine.place_all(&pods);
-        let complete = self.is_offered_everything();
         let mut batches: BTreeMap<(String, usize), Batch> = BTreeMap::new();
         for (index, placement) in plan.placed {
             let key = &keys[index];
@@ -44,6 +43,8 @@ impl Core {
                 self.feed.pod(key.clone());
             }
         }
+        // It looks at every node.
+        let complete = !plan.refused.is_empty() && self.is_offered_everything();
         for (index, why) in &plan.refused {
             self.note_refusal(now, &keys[*index], why, complete, out);
         }

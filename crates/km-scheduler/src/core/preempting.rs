@@ -27,13 +27,15 @@ impl Core {
     }
 
     fn nominate(&mut self, key: &PodKey, node: Option<String>, out: &mut Vec<Action>) {
-        let Some(waiting) = self.queue.get_mut(key).filter(|waiting| waiting.nominated != node) else { return };
-        waiting.nominated.clone_from(&node);
-        if node.is_some() {
-            // The victims' end is worth looking for soon.
-            waiting.pause = Duration::ZERO;
-        }
+        let Some(waiting) = self.queue.get(key).filter(|waiting| waiting.nominated != node) else { return };
         let (pod, uid) = (key.clone(), waiting.uid.clone());
+        self.queue.amend(key, |waiting| {
+            waiting.nominated.clone_from(&node);
+            if node.is_some() {
+                // The victims' end is worth looking for soon.
+                waiting.pause = Duration::ZERO;
+            }
+        });
         self.effects.start(Then::Nothing, out, |op| Action::NominatePod { op, pod, uid, node });
     }
 

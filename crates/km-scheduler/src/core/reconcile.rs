@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use km_podtask::State;
 
-use super::{Action, Config, Core, Timing};
+use super::{Action, Config, Core, Timing, timetable::Timetable};
 
 /// A launch of which nothing is heard for so long is asked for.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -36,8 +36,10 @@ pub(super) struct Reconciler {
     longest_pause: Duration,
     /// Whether the next implicit one is the first of its subscription.
     first: bool,
-    /// Tasks whose state is wanted, with the time and pause of the next question. Each question doubles the pause.
-    open: BTreeMap<String, (Duration, Duration)>,
+    /// Tasks whose state is wanted, with the pause after the next question. Each question doubles it.
+    open: BTreeMap<String, Duration>,
+    /// When they are asked for.
+    questions: Timetable<String>,
     /// Asked without a time: at once.
     fresh: Vec<String>,
     implicit: Option<Duration>,
@@ -67,6 +69,7 @@ impl Reconciler {
     /// said again only when asked for.
     pub fn subscribed(&mut self, now: Duration) {
         self.open.clear();
+        self.questions.clear();
         self.first = true;
         self.want_explicit(now);
         self.want_implicit(now);
@@ -103,12 +106,13 @@ impl Reconciler {
 
     /// Mesos said something about the task.
     pub fn heard(&mut self, id: &str) {
-        self.open.remove(id);
+        if let Some((id, _)) = self.open.remove_entry(id) {
+            self.questions.set(&id, None);
+        }
     }
 
     pub fn next_wakeup(&self) -> Option<Duration> {
-        let open = self.open.values().map(|(next, _)| *next).min();
-        [open, self.implicit, self.explicit_all].into_iter().flatten().min()
+        [self.questions.first(), self.implicit, self.explicit_all].into_iter().flatten().min()
     }
 }
 
@@ -127,24 +131,28 @@ impl Core {
             self.reconciler.fresh.extend(live);
         }
         for id in std::mem::take(&mut self.reconciler.fresh) {
-            self.reconciler.open.entry(id).or_insert((now, Duration::from_secs(1)));
+            if !self.reconciler.open.contains_key(&id) {
+                self.reconciler.questions.set(&id, Some(now));
+                self.reconciler.open.insert(id, Duration::from_secs(1));
+            }
         }
         let longest = self.reconciler.longest_pause;
         let mut asked = Vec::new();
         let mut over = Vec::new();
-        for (id, (next, pause)) in self.reconciler.open.iter_mut().filter(|(_, (next, _))| *next <= now) {
-            match self.tasks.get(id).filter(|task| task.state != State::Finished) {
-                None => over.push(id.clone()),
-                Some(task) => {
-                    let settled = task.launched.map_or(now, |launched| launched + SETTLED);
-                    if task.updated.is_none() && settled > now {
-                        *next = settled;
-                        continue;
-                    }
-                    asked.push((id.clone(), task.agent_id.clone()));
-                    *next = now + *pause;
-                    *pause = (*pause * 2).min(longest);
-                }
+        for id in self.reconciler.questions.due(now) {
+            let Some(task) = self.tasks.get(&id).filter(|task| task.state != State::Finished) else {
+                over.push(id);
+                continue;
+            };
+            let settled = task.launched.map_or(now, |launched| launched + SETTLED);
+            if task.updated.is_none() && settled > now {
+                self.reconciler.questions.set(&id, Some(settled));
+                continue;
+            }
+            asked.push((id.clone(), task.agent_id.clone()));
+            if let Some(pause) = self.reconciler.open.get_mut(&id) {
+                self.reconciler.questions.set(&id, Some(now + *pause));
+                *pause = (*pause * 2).min(longest);
             }
         }
         over.iter().for_each(|id| self.reconciler.heard(id));

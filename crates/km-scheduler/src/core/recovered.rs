@@ -60,9 +60,7 @@ impl Core {
             return;
         }
         let agent = status.agent_id.as_ref().map(|agent| agent.value.clone()).unwrap_or_default();
-        if let Some(kill) = self.kills.get_mut(id) {
-            // It lives, so the last KILL got lost: the next one needn't wait.
-            kill.next = kill.next.min(now + Duration::from_secs(1));
+        if self.kills.hasten(id, now + Duration::from_secs(1)) {
             return;
         }
         let key = TaskName::of_task(id).and_then(|name| self.pod_by_name.get(&name)).cloned();

@@ -41,16 +41,17 @@ impl Core {
         }
         let mut why = why.clone();
         why.preemption = self.make_room(key, out);
-        let Some(waiting) = self.queue.get_mut(key) else { return };
-        waiting.wants_since = None;
-        waiting.pause = if waiting.pause.is_zero() { first } else { (waiting.pause * 2).min(longest) };
-        waiting.retry = Some(now + waiting.pause);
         let message = why.to_string();
-        if waiting.reported.as_ref() == Some(&message) {
-            return;
-        }
-        waiting.reported = Some(message.clone());
-        let uid = waiting.uid.clone();
+        let mut news = None;
+        self.queue.amend(key, |waiting| {
+            waiting.wants_since = None;
+            waiting.pause = if waiting.pause.is_zero() { first } else { (waiting.pause * 2).min(longest) };
+            waiting.retry = Some(now + waiting.pause);
+            if waiting.reported.replace(message.clone()).as_ref() != Some(&message) {
+                news = Some(waiting.uid.clone());
+            }
+        });
+        let Some(uid) = news else { return };
         out.push(Action::EmitEvent {
             pod: key.clone(),
             uid: uid.clone(),

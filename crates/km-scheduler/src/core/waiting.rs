@@ -3,20 +3,44 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
-use km_placement::{Need, PendingPod};
+use km_placement::PendingPod;
 use km_podtask::{PodKey, Want};
 
-use super::backoff::Backoff;
+use super::{backoff::Backoff, timetable::Timetable};
 
 /// The pods that wait.
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: BTreeMap<PodKey, Waiting>,
+    index: Index,
     next_number: u64,
     /// Of pods whose launch failed.
     backoff: Backoff,
     /// Pods that may not wait, with what was told about it.
     pub held: BTreeMap<PodKey, String>,
+}
+
+/// The waiting pods by time. It follows from the pods alone, and is renewed with each one.
+#[derive(Default)]
+struct Index {
+    /// Since when those that want offers may be placed.
+    wanting: Timetable<PodKey>,
+    /// When those that had to pause may be placed for the first time.
+    starts: Timetable<PodKey>,
+    /// When unschedulable ones are tried again.
+    retries: Timetable<PodKey>,
+    /// The same of those for whom other pods matter.
+    curious: Timetable<PodKey>,
+}
+
+impl Index {
+    fn note(&mut self, key: &PodKey, pod: Option<&Waiting>) {
+        let retry = pod.and_then(|pod| pod.retry);
+        self.wanting.set(key, pod.and_then(Waiting::wants_from));
+        self.starts.set(key, pod.map(|pod| pod.not_before).filter(|start| pod.is_some_and(|pod| *start > pod.since)));
+        self.retries.set(key, retry);
+        self.curious.set(key, retry.filter(|_| pod.is_some_and(|pod| pod.pending.need.looks_around())));
+    }
 }
 
 /// One of them.
@@ -40,6 +64,13 @@ pub(super) struct Waiting {
     pub wants_since: Option<Duration>,
     /// The node where others make room for it.
     pub nominated: Option<String>,
+}
+
+impl Waiting {
+    /// Since when it wants offers and may be placed.
+    fn wants_from(&self) -> Option<Duration> {
+        self.wants_since.map(|since| since.max(self.not_before))
+    }
 }
 
 impl Queue {
@@ -77,13 +108,16 @@ impl Queue {
                     wants_since: Some(now),
                     nominated,
                 };
-                self.waiting.insert(key, waiting);
+                self.waiting.insert(key.clone(), waiting);
             }
         }
+        self.index.note(&key, self.waiting.get(&key));
     }
 
     pub fn remove(&mut self, key: &PodKey) -> Option<Waiting> {
-        self.waiting.remove(key)
+        let removed = self.waiting.remove(key)?;
+        self.index.note(key, None);
+        Some(removed)
     }
 
     /// The pause before the next launch of a pod whose last one failed.
@@ -100,8 +134,12 @@ impl Queue {
         self.waiting.get(key)
     }
 
-    pub fn get_mut(&mut self, key: &PodKey) -> Option<&mut Waiting> {
-        self.waiting.get_mut(key)
+    /// Changes what is known of a pod, if it waits.
+    pub fn amend(&mut self, key: &PodKey, change: impl FnOnce(&mut Waiting)) {
+        if let Some(pod) = self.waiting.get_mut(key) {
+            change(pod);
+            self.index.note(key, Some(pod));
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -114,45 +152,67 @@ impl Queue {
 
     /// Whether some pod wants offers that it hasn't seen.
     pub fn wants_offers(&self, now: Duration) -> bool {
-        self.waiting.values().any(|pod| pod.wants_since.is_some() && pod.not_before <= now)
+        self.index.wanting.first().is_some_and(|from| from <= now)
+    }
+
+    /// Whether some pod began to want offers after that time; none stands for never.
+    pub fn wants_since(&self, time: Option<Duration>, now: Duration) -> bool {
+        let wanting = &self.index.wanting;
+        let first = time.map_or_else(|| wanting.first(), |time| wanting.first_after(time));
+        first.is_some_and(|from| from <= now)
     }
 
     /// All unschedulable pods are tried again: something changed that may help them.
     pub fn stir(&mut self, now: Duration) {
-        for pod in self.waiting.values_mut() {
-            pod.wants_since.get_or_insert(now);
-            pod.retry = None;
+        let keys: Vec<PodKey> = self.index.retries.times().keys().cloned().collect();
+        for key in keys {
+            self.stir_one(now, &key);
         }
     }
 
-    /// Some pod changed: unschedulable ones that this may help are tried again at that time at the latest.
-    pub fn stir_soon(&mut self, at: Duration, helped: impl Fn(&Need) -> bool) {
-        for pod in self.waiting.values_mut().filter(|pod| helped(&pod.pending.need)) {
-            pod.retry = pod.retry.map(|retry| retry.min(at));
+    /// Some pod changed, or (with `gone`) made room: unschedulable ones that this may help are tried again at that time
+    /// at the latest.
+    pub fn stir_soon(&mut self, at: Duration, gone: bool) {
+        let helped = if gone { &self.index.retries } else { &self.index.curious };
+        for key in helped.later(at) {
+            self.amend(&key, |pod| pod.retry = Some(at));
         }
     }
 
-    /// The pod asks for something else than before.
+    /// The pod asks for something else than before, or may find a place now.
     pub fn stir_one(&mut self, now: Duration, key: &PodKey) {
-        if let Some(pod) = self.waiting.get_mut(key) {
+        self.amend(key, |pod| {
             pod.wants_since.get_or_insert(now);
             pod.retry = None;
+        });
+    }
+
+    /// Wakes the unschedulable pods whose pause is over.
+    pub fn wake_due(&mut self, now: Duration) {
+        for key in self.index.retries.due(now) {
+            self.amend(&key, |pod| {
+                pod.retry = None;
+                pod.wants_since = Some(now);
+            });
         }
     }
 
-    /// Wakes the unschedulable pods whose pause is over; says whether there were any.
-    pub fn wake_due(&mut self, now: Duration) -> bool {
-        let mut any = false;
-        for pod in self.waiting.values_mut().filter(|pod| pod.retry.is_some_and(|retry| retry <= now)) {
-            pod.retry = None;
-            pod.wants_since = Some(now);
-            any = true;
-        }
-        any
-    }
-
+    /// When a pod may be placed that may not now.
     pub fn next_wakeup(&self, now: Duration) -> Option<Duration> {
-        let starts = self.waiting.values().map(|pod| pod.not_before).filter(|start| *start > now);
-        self.waiting.values().filter_map(|pod| pod.retry).chain(starts).min()
+        let times = [self.index.retries.first(), self.index.starts.first_after(now)];
+        times.into_iter().flatten().min()
+    }
+
+    /// Panics unless the index says what the pods say.
+    pub fn check_index(&self) {
+        let times = |of: &dyn Fn(&Waiting) -> Option<Duration>| -> BTreeMap<PodKey, Duration> {
+            self.waiting.iter().filter_map(|(key, pod)| Some((key.clone(), of(pod)?))).collect()
+        };
+        let starts = times(&|pod| Some(pod.not_before).filter(|start| *start > pod.since));
+        let curious = times(&|pod| pod.retry.filter(|_| pod.pending.need.looks_around()));
+        assert_eq!(*self.index.wanting.times(), times(&Waiting::wants_from), "pods that want offers");
+        assert_eq!(*self.index.starts.times(), starts, "pods that start later");
+        assert_eq!(*self.index.retries.times(), times(&|pod| pod.retry), "pods that are tried again");
+        assert_eq!(*self.index.curious.times(), curious, "pods that mind others");
     }
 }

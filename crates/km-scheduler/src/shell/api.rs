@@ -1,6 +1,9 @@
 //! Carries out the core's operations on the API server.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -22,6 +25,9 @@ use crate::core::{Action, ApiFailure, ApiReply, Event, EventKind, PodListing};
 
 /// Operations under way at once.
 const PARALLEL: usize = 32;
+/// Events about pods that may wait for being written. They go out one after the other: they are for people, and must
+/// not keep bindings from the API server when thousands of pods start at once.
+const NOTES: usize = 10_000;
 /// Source of the events, as in every cluster.
 const COMPONENT: &str = "default-scheduler";
 /// How often a write that met another one is tried.
@@ -38,17 +44,39 @@ pub struct Api {
     identity: Arc<Identity>,
     events: mpsc::Sender<Event>,
     slots: Arc<Semaphore>,
+    notes: mpsc::Sender<Action>,
+    /// Whether events are being lost because too many wait.
+    losing: Arc<AtomicBool>,
     stop: CancellationToken,
 }
 
 impl Api {
     /// After `stop` nothing is written any more: an operation on its way is given up.
     pub fn new(client: Client, identity: Arc<Identity>, events: mpsc::Sender<Event>, stop: CancellationToken) -> Self {
-        Self { client, identity, events, slots: Arc::new(Semaphore::new(PARALLEL)), stop }
+        let (notes, waiting) = mpsc::channel(NOTES);
+        let (slots, losing) = (Arc::new(Semaphore::new(PARALLEL)), Arc::default());
+        let api = Self { client, identity, events, slots, notes, losing, stop };
+        tokio::spawn(api.clone().write_notes(waiting));
+        api
+    }
+
+    async fn write_notes(self, mut waiting: mpsc::Receiver<Action>) {
+        while let Some(Some(note)) = self.stop.run_until_cancelled(waiting.recv()).await {
+            self.losing.store(false, Ordering::Relaxed);
+            if let Action::EmitEvent { pod, uid, kind, message } = note {
+                self.stop.run_until_cancelled(self.emit(&pod, uid, kind, message)).await;
+            }
+        }
     }
 
     /// Starts an operation; its answer comes as an event.
     pub fn start(&self, action: Action) {
+        if matches!(action, Action::EmitEvent { .. }) {
+            if self.notes.try_send(action).is_err() && !self.losing.swap(true, Ordering::Relaxed) {
+                tracing::warn!(waiting = NOTES, "events about pods are lost: the API server takes them too slowly");
+            }
+            return;
+        }
         let api = self.clone();
         tokio::spawn(async move { api.stop.run_until_cancelled(api.run(action)).await });
     }
@@ -83,7 +111,6 @@ impl Api {
             Action::FetchPod { pod, uid, .. } => self.fetch_pod(&pod, &uid).await,
             Action::EndPod { pod, uid, phase, message, .. } => self.end_pod(&pod, &uid, phase, &message).await,
             Action::ListPods { .. } => self.list_pods().await,
-            Action::EmitEvent { pod, uid, kind, message } => self.emit(&pod, uid, kind, message).await,
             other => {
                 tracing::error!(?other, "no operation of the API server");
                 Ok(ApiReply::Done)
@@ -223,7 +250,7 @@ impl Api {
         }
     }
 
-    async fn emit(&self, pod: &PodKey, uid: String, kind: EventKind, message: String) -> Outcome {
+    async fn emit(&self, pod: &PodKey, uid: String, kind: EventKind, message: String) {
         let now = Timestamp::now();
         let event = KubeEvent {
             metadata: ObjectMeta {
@@ -252,7 +279,6 @@ impl Api {
         if let Err(error) = within(events.create(&PostParams::default(), &event)).await {
             tracing::warn!(%pod, %error, "an event was lost");
         }
-        Ok(ApiReply::Done)
     }
 }
 

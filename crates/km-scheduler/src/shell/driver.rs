@@ -10,18 +10,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     api::Api,
-    inspect::Question,
     master::Link,
     metrics::Metrics,
     profile::{self, Profile},
-    status::{Shown, Status},
+    status::{Question, Status},
 };
 use crate::core::{Action, Core, Event};
 
 /// Longest sleep when the core names no time.
 const SLEEP: Duration = Duration::from_secs(60);
-/// How old the lines that are made for people may be.
-const SHOWN: Duration = Duration::from_millis(200);
+/// How old the numbers that are found by counting through everything may be.
+const SHOWN: Duration = Duration::from_secs(1);
 
 /// The core and where its actions go.
 pub struct Driver {
@@ -44,20 +43,20 @@ impl Driver {
     ) {
         let start = Instant::now();
         let calls = self.ordered_calls(stop.clone());
-        // When what is shown was last brought up to date, if anything happened since.
+        // When the counts were last brought up to date, and whether anything happened since.
         let (mut shown_at, mut stale) = (Duration::ZERO, false);
         loop {
             let now = start.elapsed();
             if stale && now >= shown_at + SHOWN {
                 (shown_at, stale) = (now, false);
-                self.show(now);
+                self.metrics.show(&self.core.tallies(), &self.core.waiting(now));
             }
             let longest = if stale { (shown_at + SHOWN).saturating_sub(now) } else { SLEEP };
             let pause = self.core.next_wakeup(now).map_or(longest, |at| at.saturating_sub(now)).min(longest);
             let event = tokio::select! {
                 event = inbox.recv() => event,
                 Some(question) = questions.recv() => {
-                    question.answer(&mut self.core, start.elapsed());
+                    question(&mut self.core, start.elapsed());
                     continue;
                 }
                 () = tokio::time::sleep(pause) => Some(Event::Tick),
@@ -76,21 +75,9 @@ impl Driver {
             }
             self.profile.add("decide", kind, decided.saturating_sub(now));
             self.profile.add("act", kind, start.elapsed().saturating_sub(decided));
+            self.status.set(self.core.is_subscribed(), self.core.is_synced());
             stale = true;
         }
-    }
-
-    fn show(&self, now: Duration) {
-        *self.status.lock() = Shown {
-            subscribed: self.core.is_subscribed(),
-            synced: self.core.is_synced(),
-            tasks: self.core.task_lines(),
-            queue: self.core.queue_lines(now),
-            offers: self.core.offer_lines(now),
-            pods: self.core.pod_lines(),
-            executors: self.core.executor_ids(),
-        };
-        self.metrics.show(&self.core.tallies(), &self.core.waiting(now));
     }
 
     fn carry_out(&self, action: Action, calls: &mpsc::UnboundedSender<Action>, stop: &CancellationToken) {

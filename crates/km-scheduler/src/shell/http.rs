@@ -35,7 +35,7 @@ pub fn router(
     let said = |yes: bool, no: &str| if yes { Ok(()) } else { Err(no.to_owned()) };
     let admin = Admin::new(metrics.registry())
         .check("subscribed", move || {
-            said(subscribed.stands_by() || subscribed.lock().subscribed, "not subscribed to a Mesos master")
+            said(subscribed.stands_by() || subscribed.is_subscribed(), "not subscribed to a Mesos master")
         })
         .check("caches-synced", move || said(synced.is_synced(), "pods and nodes are not listed yet"))
         .note("role", move || role.role());

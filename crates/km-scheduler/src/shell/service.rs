@@ -32,12 +32,12 @@ pub async fn publish(client: Client, status: &Status, served: SocketAddr, cluste
         return std::future::pending().await;
     };
     loop {
-        if status.lock().subscribed
+        if status.is_subscribed()
             && let Err(error) = ensure(&client, SocketAddr::new(address, served.port()), cluster_ip).await
         {
             tracing::warn!(%error, "the Service {NAME} can't be published yet");
         }
-        let pause = if status.lock().subscribed { INTERVAL } else { Duration::from_millis(500) };
+        let pause = if status.is_subscribed() { INTERVAL } else { Duration::from_millis(500) };
         tokio::time::sleep(pause).await;
     }
 }

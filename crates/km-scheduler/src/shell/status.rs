@@ -1,34 +1,28 @@
 //! What the HTTP port shows, and the way from it to the core.
 
-use std::sync::{
-    Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
-use super::inspect::Question;
-use crate::core::{Event, OfferLine, PodLine, QueueLine, TaskLine};
+use crate::core::{Core, Event};
+
+/// A look at the core between two events, with its time.
+pub type Question = Box<dyn FnOnce(&mut Core, Duration) + Send>;
 
 /// The state of the scheduler as others see it.
 #[derive(Default)]
 pub struct Status {
-    shown: Mutex<Shown>,
     post: Mutex<Post>,
+    /// Of the core; false while there is none.
+    subscribed: AtomicBool,
+    synced: AtomicBool,
     caches: AtomicBool,
-}
-
-/// A look at the core; empty while there is none.
-#[derive(Clone, Debug, Default)]
-pub struct Shown {
-    pub subscribed: bool,
-    pub synced: bool,
-    pub tasks: Vec<TaskLine>,
-    pub queue: Vec<QueueLine>,
-    pub offers: Vec<OfferLine>,
-    pub pods: Vec<PodLine>,
-    /// Agents and their executors.
-    pub executors: Vec<(String, String)>,
 }
 
 /// Whether we lead, and how to speak with the core if so.
@@ -40,8 +34,14 @@ struct Post {
 }
 
 impl Status {
-    pub fn lock(&self) -> MutexGuard<'_, Shown> {
-        whole(&self.shown)
+    /// What the core says after an event.
+    pub fn set(&self, subscribed: bool, synced: bool) {
+        self.subscribed.store(subscribed, Ordering::Relaxed);
+        self.synced.store(synced, Ordering::Relaxed);
+    }
+
+    pub fn is_subscribed(&self) -> bool {
+        self.subscribed.load(Ordering::Relaxed)
     }
 
     /// A term begins: its core takes events and questions there.
@@ -52,7 +52,7 @@ impl Status {
     /// The term is over.
     pub fn close(&self) {
         whole(&self.post).inbox = None;
-        *self.lock() = Shown::default();
+        self.set(false, false);
     }
 
     pub fn set_leader(&self, leads: bool, holder: Option<&str>) {
@@ -79,7 +79,7 @@ impl Status {
 
     /// Whether pods and nodes are known, by the core or, while standing by, to the one that will lead.
     pub fn is_synced(&self) -> bool {
-        if self.stands_by() { self.caches.load(Ordering::Relaxed) } else { self.lock().synced }
+        if self.stands_by() { self.caches.load(Ordering::Relaxed) } else { self.synced.load(Ordering::Relaxed) }
     }
 
     /// Tells the core something. False when there is none.
@@ -91,13 +91,19 @@ impl Status {
         }
     }
 
-    /// Asks the core something. False when there is none.
-    pub async fn ask(&self, question: Question) -> bool {
-        let inbox = whole(&self.post).inbox.clone();
-        match inbox {
-            Some((_, questions)) => questions.send(question).await.is_ok(),
-            None => false,
-        }
+    /// Looks at the core. None when there is none.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Core, Duration) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (_, questions) = whole(&self.post).inbox.clone()?;
+        let (answer, answered) = oneshot::channel();
+        let question: Question = Box::new(move |core, now| {
+            // Who asked may have gone.
+            let _gone = answer.send(question(core, now));
+        });
+        questions.send(question).await.ok()?;
+        answered.await.ok()
     }
 }
 

@@ -48,7 +48,7 @@ pub fn profiles(profile: Profile) -> Router {
 }
 
 async fn tasks(State(debug): State<Debug>) -> String {
-    let tasks = debug.status.lock().tasks.clone();
+    let tasks = debug.status.look(|core, _| core.task_lines()).await.unwrap_or_default();
     let mut text = format!("task_count={}\n", tasks.len());
     for task in tasks {
         // The original's numbers: 0 pending, 1 running, 2 finished.
@@ -58,7 +58,7 @@ async fn tasks(State(debug): State<Debug>) -> String {
 }
 
 async fn queue(State(debug): State<Debug>) -> String {
-    let lines = debug.status.lock().queue.clone();
+    let lines = debug.status.look(|core, now| core.queue_lines(now)).await.unwrap_or_default();
     let mut text = String::new();
     for line in lines {
         let next = line.next_ms.map_or_else(|| "<none>".to_owned(), |next| format!("in {next} ms"));
@@ -69,7 +69,7 @@ async fn queue(State(debug): State<Debug>) -> String {
 }
 
 async fn store(State(debug): State<Debug>) -> String {
-    let lines = debug.status.lock().pods.clone();
+    let lines = debug.status.look(|core, _| core.pod_lines()).await.unwrap_or_default();
     let mut text = String::new();
     for line in lines {
         let node = line.node.as_deref().unwrap_or("<none>");
@@ -79,11 +79,12 @@ async fn store(State(debug): State<Debug>) -> String {
 }
 
 async fn offers(State(debug): State<Debug>) -> Response {
-    Json(debug.status.lock().offers.clone()).into_response()
+    let lines = debug.status.look(|core, now| core.offer_lines(now)).await.unwrap_or_default();
+    Json(lines).into_response()
 }
 
 async fn request(State(debug): State<Debug>, request: Request) -> StatusCode {
-    if !debug.status.lock().subscribed {
+    if !debug.status.is_subscribed() {
         return StatusCode::SERVICE_UNAVAILABLE;
     }
     match tokio::time::timeout(debug.patience, debug.status.tell(Event::Request(request))).await {
@@ -94,7 +95,7 @@ async fn request(State(debug): State<Debug>, request: Request) -> StatusCode {
 
 /// Tells every executor to end with its pods, and says to whom that was said.
 async fn kamikaze(State(debug): State<Debug>) -> Response {
-    let executors = debug.status.lock().executors.clone();
+    let executors = debug.status.look(|core, _| core.executor_ids()).await.unwrap_or_default();
     match request(State(debug), Request::Kamikaze).await {
         StatusCode::NO_CONTENT => {
             let sent = executors.iter().map(|(agent, executor)| format!("sent to {executor} on {agent}\n"));
