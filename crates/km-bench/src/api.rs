@@ -9,9 +9,26 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Config,
-    api::PostParams,
+    api::{ApiResource, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
+    core::{NotUsed, Object},
 };
+use serde::{Deserialize, Serialize};
+
+/// A pod as far as the benchmarks look at it: measuring is to cost as little as possible on the same machine.
+pub type BarePod = Object<Place, NotUsed>;
+
+/// Where a pod is.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Place {
+    #[serde(rename = "nodeName")]
+    pub node_name: Option<String>,
+}
+
+/// What [`BarePod`] is to the API server.
+pub fn bare_pods() -> ApiResource {
+    ApiResource::erase::<Pod>(&())
+}
 
 /// A client with the rights of a kubeconfig.
 pub async fn client(kubeconfig: &Path) -> anyhow::Result<Client> {

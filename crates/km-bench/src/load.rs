@@ -8,15 +8,16 @@ use std::{
 
 use anyhow::Context;
 use futures::{StreamExt, TryStreamExt, stream};
+use http::{Request, header};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client,
-    api::{ListParams, PostParams, WatchEvent, WatchParams},
+    api::{ListParams, WatchEvent, WatchParams},
 };
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::api;
+use crate::api::{self, BarePod};
 
 #[derive(clap::Args)]
 pub struct Flags {
@@ -31,6 +32,9 @@ pub struct Flags {
     /// How many creations are under way at once.
     #[arg(long, default_value_t = 64)]
     parallel: usize,
+    /// Do not wait until they are bound.
+    #[arg(long)]
+    create_only: bool,
     /// Longest time until all are bound, in seconds.
     #[arg(long, default_value_t = 600)]
     limit: u64,
@@ -42,11 +46,12 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let client = api::client(&flags.kubeconfig).await?;
     let template = std::fs::read_to_string(&flags.template)
         .with_context(|| format!("--template: can't read {}", flags.template.display()))?;
-    let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
+    let pods: Api<BarePod> = Api::namespaced_with(client.clone(), NAMESPACE, &api::bare_pods());
+    serde_json::from_str::<Pod>(&template).context("--template is no pod")?;
     let version = pods.list(&ListParams::default().limit(1)).await?.metadata.resource_version.unwrap_or_default();
     let began = Instant::now();
-    let creating = create_all(&pods, &template, &flags);
-    let watching = all_bound(&client, &version, flags.pods);
+    let creating = create_all(&client, &template, &flags);
+    let watching = async { if flags.create_only { Ok(()) } else { all_bound(&pods, &version, flags.pods).await } };
     let both = futures::future::try_join(creating, watching);
     timeout(Duration::from_secs(flags.limit), both)
         .await
@@ -56,19 +61,19 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn create_all(pods: &Api<Pod>, template: &str, flags: &Flags) -> anyhow::Result<()> {
+async fn create_all(client: &Client, template: &str, flags: &Flags) -> anyhow::Result<()> {
     stream::iter(0..flags.pods)
         .map(Ok)
         .try_for_each_concurrent(flags.parallel, |number| async move {
-            let text = template.replace("NUMBER", &number.to_string());
-            let pod: Pod = serde_json::from_str(&text).context("--template is no pod")?;
-            pods.create(&PostParams::default(), &pod).await.context("can't create a pod").map(drop)
+            let body = template.replace("NUMBER", &number.to_string()).into_bytes();
+            let request = Request::post(format!("/api/v1/namespaces/{NAMESPACE}/pods"));
+            let request = request.header(header::CONTENT_TYPE, "application/json").body(body)?;
+            client.request_text(request).await.context("can't create a pod").map(drop)
         })
         .await
 }
 
-async fn all_bound(client: &Client, version: &str, count: usize) -> anyhow::Result<()> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
+async fn all_bound(pods: &Api<BarePod>, version: &str, count: usize) -> anyhow::Result<()> {
     let mut version = version.to_owned();
     let mut bound = BTreeSet::new();
     // A watch ends by itself after some minutes.
@@ -77,7 +82,7 @@ async fn all_bound(client: &Client, version: &str, count: usize) -> anyhow::Resu
         while let Some(event) = events.try_next().await? {
             let (WatchEvent::Added(pod) | WatchEvent::Modified(pod)) = event else { continue };
             version = pod.metadata.resource_version.clone().unwrap_or_default();
-            if pod.spec.and_then(|spec| spec.node_name).is_some() {
+            if pod.spec.node_name.is_some() {
                 bound.insert(pod.metadata.uid);
             }
             if bound.len() == count {

@@ -31,6 +31,9 @@ pub struct Flags {
     /// How many tasks to launch.
     #[arg(long, default_value_t = 200)]
     tasks: usize,
+    /// Whether agents keep its tasks on disk, as those of km's framework.
+    #[arg(long)]
+    checkpoint: bool,
     /// Longest time until all are RUNNING, in seconds.
     #[arg(long, default_value_t = 300)]
     limit: u64,
@@ -38,7 +41,8 @@ pub struct Flags {
 
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let client = connect(Options::new(flags.master.parse().context("--master")?))?;
-    let (session, mut events) = client.subscribe(framework(), Vec::new()).await.context("can't subscribe")?;
+    let (session, mut events) =
+        client.subscribe(framework(flags.checkpoint), Vec::new()).await.context("can't subscribe")?;
     let began = Instant::now();
     let result = timeout(Duration::from_secs(flags.limit), launch_all(&session, &mut events, flags.tasks)).await;
     let took = began.elapsed();
@@ -51,12 +55,13 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn framework() -> v1::FrameworkInfo {
+fn framework(checkpoint: bool) -> v1::FrameworkInfo {
     use v1::framework_info::{Capability, capability::Type};
     let capability = |kind: Type| Capability { r#type: Some(kind as i32) };
     v1::FrameworkInfo {
         user: "root".to_owned(),
         name: "null".to_owned(),
+        checkpoint: Some(checkpoint),
         roles: vec!["*".to_owned()],
         capabilities: vec![capability(Type::MultiRole), capability(Type::PartitionAware)],
         ..v1::FrameworkInfo::default()

@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api,
     api::ListParams,
     runtime::{WatchStreamExt, watcher},
 };
 
-use crate::api;
+use crate::api::{self, BarePod};
 
 #[derive(clap::Args)]
 pub struct Flags {
@@ -29,7 +29,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let nodes: Vec<String> =
         nodes.list(&ListParams::default()).await?.into_iter().filter_map(|node| node.metadata.name).collect();
     anyhow::ensure!(!nodes.is_empty(), "the API server has no node to bind to");
-    let pods: Api<Pod> = Api::all(client.clone());
+    let pods: Api<BarePod> = Api::all_with(client.clone(), &api::bare_pods());
     let pending = watcher(pods, watcher::Config::default().fields("spec.nodeName="));
     println!("ready");
     pending

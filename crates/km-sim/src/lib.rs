@@ -42,6 +42,9 @@ pub struct Report {
     pub rested: Duration,
     /// What the scheduler's core cost by kind of event: how many, and the time in all. Empty without a stopwatch.
     pub costs: BTreeMap<&'static str, (u64, Duration)>,
+    /// Of each process that led and placed something: the virtual time from its election to its first placement, and what
+    /// its core cost until then.
+    pub first_placements: Vec<(Duration, Duration)>,
 }
 
 /// Runs one cluster for a while with faults, and then until it is at rest. The same seed does the same.

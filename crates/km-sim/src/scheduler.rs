@@ -28,6 +28,8 @@ pub(crate) struct Scheduler {
     pub life: u64,
     /// Of the process that leads.
     pub core: Option<Core>,
+    /// When it was elected, and what its core has cost since; none once it placed something.
+    fresh: Option<(Duration, Duration)>,
     /// When it last renewed the Lease.
     renewed: Duration,
     /// Until when it reaches no API server.
@@ -124,7 +126,10 @@ impl World {
         let Some(core) = self.schedulers[process].core.as_mut() else { return };
         let start = self.settings.stopwatch.map(|watch| watch());
         let actions = core.handle(now, event);
-        self.count_cost(kind, start);
+        let cost = self.count_cost(kind, start);
+        if let Some((_, spent)) = &mut self.schedulers[process].fresh {
+            *spent += cost;
+        }
         self.stirred.push(Sleeper::Scheduler(process));
         for action in actions {
             self.scheduler_acts(process, action);
@@ -139,15 +144,21 @@ impl World {
         at
     }
 
-    fn count_cost(&mut self, kind: &'static str, start: Option<Duration>) {
-        if let (Some(start), Some(watch)) = (start, self.settings.stopwatch) {
-            let cost = self.report.costs.entry(kind).or_default();
-            cost.0 += 1;
-            cost.1 += watch().saturating_sub(start);
-        }
+    fn count_cost(&mut self, kind: &'static str, start: Option<Duration>) -> Duration {
+        let (Some(start), Some(watch)) = (start, self.settings.stopwatch) else { return Duration::ZERO };
+        let took = watch().saturating_sub(start);
+        let cost = self.report.costs.entry(kind).or_default();
+        cost.0 += 1;
+        cost.1 += took;
+        took
     }
 
     fn scheduler_acts(&mut self, process: usize, action: Action) {
+        if matches!(action, Action::Accept { .. })
+            && let Some((elected, spent)) = self.schedulers[process].fresh.take()
+        {
+            self.report.first_placements.push((self.now - elected, spent));
+        }
         match action {
             Action::ForgetFramework => self.api.keep_framework(None),
             Action::Observe(_) | Action::EmitEvent { .. } => {}

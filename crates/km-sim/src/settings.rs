@@ -34,6 +34,8 @@ pub struct Settings {
     pub rest: Duration,
     /// Measures the scheduler's core: the time since any start.
     pub stopwatch: Option<fn() -> Duration>,
+    /// Whether the scheduler is started again when everything rests, with one more pod to place.
+    pub restart: bool,
 }
 
 impl Settings {
@@ -57,21 +59,24 @@ impl Settings {
             ping: Duration::from_secs(3),
             rest: Duration::from_secs(1800),
             stopwatch: None,
+            restart: false,
         }
     }
 
-    /// A cluster without faults in which users create so many pods at once, for measurements.
+    /// A cluster without faults in which users create so many pods at once, for measurements. Later its scheduler is
+    /// started again.
     pub fn growth(agents: usize, pods: usize, stopwatch: fn() -> Duration) -> Self {
         Self {
             schedulers: 1,
             rivals: 0,
-            max_pods: pods,
+            max_pods: pods + 1,
             first_pods: pods,
             work_pause: None,
             fault_pause: None,
             operator_pause: None,
             ping: Duration::from_secs(15),
             stopwatch: Some(stopwatch),
+            restart: true,
             ..Self::new(agents, Duration::from_secs(60))
         }
     }

@@ -158,7 +158,18 @@ impl World {
     pub fn run(mut self) -> Result<Report, Box<Violation>> {
         self.run_until(self.faults_end)?;
         self.end_faults();
-        let give_up = self.faults_end + self.settings.rest;
+        self.report.rested = self.come_to_rest()? - self.faults_end;
+        if self.settings.restart {
+            (0..self.schedulers.len()).for_each(|process| self.scheduler_ends(process));
+            self.create_pod();
+            self.come_to_rest()?;
+        }
+        Ok(self.report)
+    }
+
+    /// Runs until nothing happens any more; answers since when.
+    fn come_to_rest(&mut self) -> Result<Duration, Box<Violation>> {
+        let give_up = self.now + self.settings.rest;
         let mut calm_since = None;
         loop {
             self.run_until(self.now + LOOK)?;
@@ -172,8 +183,7 @@ impl World {
                 }
             }
         }
-        self.report.rested = calm_since.unwrap_or(self.now) - self.faults_end;
-        Ok(self.report)
+        Ok(calm_since.unwrap_or(self.now))
     }
 
     pub fn elapsed(&self) -> Duration {

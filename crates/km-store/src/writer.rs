@@ -6,6 +6,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, mpsc},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -20,6 +21,10 @@ use crate::{
 
 /// The most writes of one transaction: bounds how long the first of them waits for its answer.
 const BATCH: usize = 256;
+/// After a transaction of so many writes more of them are on their way ...
+const CROWD: usize = 8;
+/// ... and are waited for so long: each transaction costs a flush and some pages, however few writes it has.
+const LINGER: Duration = Duration::from_millis(1);
 
 type Answer = oneshot::Sender<Result<Arc<Stored>, StoreError>>;
 
@@ -38,13 +43,18 @@ pub(crate) struct Writer {
 impl Writer {
     /// Works until every sender is gone.
     pub(crate) fn run(mut self, requests: mpsc::Receiver<Request>) {
+        let mut crowded = false;
         while let Ok(first) = requests.recv() {
+            if crowded {
+                std::thread::sleep(LINGER);
+            }
             let mut batch = vec![first];
             while batch.len() < BATCH
                 && let Ok(request) = requests.try_recv()
             {
                 batch.push(request);
             }
+            crowded = batch.len() >= CROWD;
             self.handle(batch);
         }
     }

@@ -69,6 +69,7 @@ impl World {
         self.note(|| format!("scheduler {process} leads, start number {}", identity.generation));
         let config = config(self.roles());
         let scheduler = &mut self.schedulers[process];
+        scheduler.fresh = Some((self.now, Duration::ZERO));
         scheduler.framework_id = identity.framework_id;
         scheduler.core = Some(Core::new(config, identity.generation));
         self.open_watches(process);
