@@ -22,8 +22,9 @@ from roles import Roles, cpu_seconds
 KM, MESOS = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[3])
 KM_BENCH = KM.parent / "km-bench"
 REAL_MESOS = pathlib.Path(__file__).parent.parent / "tests/peers/mesos/real-mesos"
-TASKS = int(os.environ.get("PODS", 1000))
-AGENTS = int(os.environ.get("AGENTS", 4))
+TASKS = int(os.environ.get("PODS", 800))
+# A node takes 110 pods.
+AGENTS = int(os.environ.get("AGENTS", 8))
 LIMIT = 600
 TEMPLATE = {
     "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod-NUMBER"},
@@ -41,7 +42,7 @@ def mesos(roles):
     roles.stack.callback(subprocess.run, [REAL_MESOS, "down", folder], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([REAL_MESOS, "up", folder, f"--agents={AGENTS}", f"--port={port}",
                     "--resources=cpus:64;mem:65536;disk:102400;ports:[31000-32000]",
-                    "--master-flag", "allocation_interval=100ms"], check=True, stdout=subprocess.DEVNULL)
+                    "--agent-flag", "hostname=agent-{n}", "--master-flag", "allocation_interval=100ms"], check=True, stdout=subprocess.DEVNULL)
     return port
 
 
@@ -79,7 +80,7 @@ def running(port):
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
     connection.close()
-    lines = re.findall(r'^mesos_scheduler_status_updates_total\{.*state="TASK_RUNNING".*\} (\d+)$', text, re.MULTILINE)
+    lines = re.findall(r'^mesos_scheduler_status_updates(?:_total)?\{.*state="TASK_RUNNING".*\} (\d+)$', text, re.MULTILINE)
     return sum(map(int, lines))
 
 

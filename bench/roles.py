@@ -3,6 +3,7 @@ import contextlib
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ class Roles:
 
     def __init__(self):
         self.folder, self.stack = pathlib.Path(tempfile.mkdtemp(prefix="km-bench-")), contextlib.ExitStack()
-        self.ports = {}
+        self.processes = {}
 
     def __enter__(self):
         return self
@@ -30,6 +31,7 @@ class Roles:
             process = subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=file, stderr=file,
                                        env={**os.environ, "KM_LOG": "info", "NO_COLOR": "1"})
         self.stack.callback(self.end, process)
+        self.processes[name] = process
         while not (found := re.search(until, log.read_text(errors="replace"))):
             if process.poll() is not None:
                 sys.exit(f"{name} ended:\n{log.read_text(errors='replace')[-4000:]}")
@@ -45,6 +47,12 @@ class Roles:
             process.kill()
             process.wait()
 
+
+    def spent(self):
+        """Processor time of each role that lives, and of all programs that were run to their end."""
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        alive = {name: cpu_seconds(process) for name, process in self.processes.items() if process.poll() is None}
+        return {**alive, "load": children.ru_utime + children.ru_stime}
 
     def api_server(self, km):
         """Starts an API server; answers its kubeconfig."""

@@ -17,7 +17,7 @@ use km_mesos_proto::{
     },
 };
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::{task::JoinSet, time::timeout};
 
 /// What each task takes, and what its executor takes once an agent.
 const TASK: &str = "cpus:0.001;mem:1";
@@ -74,6 +74,8 @@ async fn launch_all(session: &Session, events: &mut EventStream, tasks: usize) -
     let (mut launched, mut accepts) = (0, 0);
     let mut with_executor = BTreeSet::new();
     let mut running = BTreeSet::new();
+    // Waiting for each answer would make the way to the master the limit.
+    let mut acknowledgements = JoinSet::new();
     while running.len() < tasks {
         let event = events.next().await.context("the master closed the stream")?.context("the stream broke")?;
         match event.r#type() {
@@ -89,7 +91,13 @@ async fn launch_all(session: &Session, events: &mut EventStream, tasks: usize) -
             }
             event::Type::Update => {
                 let status = event.update.context("an update without status")?.status;
-                acknowledge(session, &status).await?;
+                if let Some(acknowledgement) = acknowledgement(&status) {
+                    let session = session.clone();
+                    acknowledgements.spawn(async move { session.call(acknowledgement).await });
+                }
+                while let Some(ended) = acknowledgements.try_join_next() {
+                    ended.context("an acknowledgement panicked")?.context("the master took no acknowledgement")?;
+                }
                 match status.state() {
                     v1::TaskState::TaskRunning => running.insert(status.task_id.value),
                     v1::TaskState::TaskStarting => false,
@@ -157,9 +165,8 @@ fn accept(
     })
 }
 
-async fn acknowledge(session: &Session, status: &v1::TaskStatus) -> anyhow::Result<()> {
-    let (Some(uuid), Some(agent_id)) = (status.uuid.clone(), status.agent_id.clone()) else { return Ok(()) };
+fn acknowledgement(status: &v1::TaskStatus) -> Option<Call> {
+    let (uuid, agent_id) = (status.uuid.clone()?, status.agent_id.clone()?);
     let acknowledge = call::Acknowledge { agent_id, task_id: status.task_id.clone(), uuid };
-    let call = Call { r#type: Some(call::Type::Acknowledge.into()), acknowledge: Some(acknowledge), ..Call::default() };
-    session.call(call).await.context("the master took no acknowledgement")
+    Some(Call { r#type: Some(call::Type::Acknowledge.into()), acknowledge: Some(acknowledge), ..Call::default() })
 }
