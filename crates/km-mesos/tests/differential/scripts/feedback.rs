@@ -1,6 +1,6 @@
 //! How frameworks hear of operations that they gave ids to.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::reservations::the_agent;
@@ -8,7 +8,7 @@ use crate::{
     compare::{Script, scripts},
     framework::{Framework, accept_at_once, scalar},
     operation::{for_role, identified, operation, refined},
-    player::Player,
+    player::{DEADLINE, JSON, OPERATOR, POLL, Player, text},
 };
 
 /// Needs one agent.
@@ -25,6 +25,24 @@ async fn reconcile(p: &mut Player, framework: &mut Framework, asked: &[Value]) -
         p.expect(framework, "UPDATE_OPERATION_STATUS").await?;
     }
     Ok(())
+}
+
+/// Waits until master and agent know of no operation: the acknowledgement takes its time from one to the other.
+async fn forgotten(p: &mut Player) -> Result<()> {
+    p.until_operator("GET_OPERATIONS", |shown| shown["get_operations"]["operations"][0].is_null()).await?;
+    let address = p.agent_address("r0").await?;
+    let wait = async {
+        loop {
+            let call = json!({ "type": "GET_OPERATIONS" }).to_string();
+            let answer = p.send_to(&address, "POST", OPERATOR, &JSON, call).await?;
+            let shown: Value = serde_json::from_str(&text(answer).await?)?;
+            if shown["get_operations"]["operations"][0].is_null() {
+                return anyhow::Ok(());
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, wait).await.context("the agent keeps an operation")?
 }
 
 async fn note_operations(p: &mut Player) -> Result<()> {
@@ -77,7 +95,7 @@ async fn a_status_is_repeated_until_acknowledged(p: &mut Player) -> Result<()> {
     p.expect(&mut framework, "UPDATE_OPERATION_STATUS").await?;
     // The agent's own repetition.
     p.operation_ends(&mut framework).await?;
-    p.until_operator("GET_OPERATIONS", |shown| shown["get_operations"]["operations"][0].is_null()).await?;
+    forgotten(p).await?;
     note_operations(p).await?;
     super::operations::unreserve_all(p).await
 }
@@ -87,9 +105,10 @@ async fn what_is_acknowledged_is_forgotten(p: &mut Player) -> Result<()> {
     let mut framework = p.framework(refined(&["a"])).await?;
     let offer = p.offer(&mut framework).await?;
     p.operate(&mut framework, &offer, operation("RESERVE", &[for_role(scalar("cpus", 1.0), "a")])).await?;
-    p.until_operator("GET_OPERATIONS", |shown| shown["get_operations"]["operations"][0].is_null()).await?;
+    forgotten(p).await?;
     let offer = p.offer(&mut framework).await?;
     p.operate(&mut framework, &offer, operation("UNRESERVE", &[for_role(scalar("cpus", 1.0), "a")])).await?;
+    forgotten(p).await?;
     note_operations(p).await
 }
 

@@ -179,8 +179,11 @@ async fn a_stream_begins_with_subscribed_and_a_heartbeat(p: &mut Player) -> Resu
     let subscribe = json!({ "framework_info": info(&["*"]), "suppressed_roles": ["*"] });
     let mut framework = p.subscribe(subscribe).await?;
     for _ in 0..2 {
-        let event = framework.stream.next().await?;
-        p.note("event", &event.into());
+        let event = framework.stream.next().await?.unwrap_or_default();
+        p.note("event", &event);
+        if let Some(id) = event["subscribed"]["framework_id"]["value"].as_str() {
+            framework.id = id.to_owned();
+        }
     }
     p.quiet(&mut framework).await
 }
