@@ -35,10 +35,6 @@ enum Command {
     Load(load::Flags),
 }
 
-/// The same as that of `km`, so that what is compared differs in nothing else.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     km_observe::init_logging("warn");
     // Only the first provider counts, and there is no other.

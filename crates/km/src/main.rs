@@ -12,10 +12,6 @@ mod role;
 
 use std::{env, process::ExitCode};
 
-/// Objects are trees of small strings, made and dropped all the time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args_os().collect();
     if arguments.get(1).is_some_and(|word| word == "shim") {
