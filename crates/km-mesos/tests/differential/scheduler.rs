@@ -105,6 +105,7 @@ impl Player {
     pub async fn until_now(&mut self, framework: &mut Framework) -> Result<Vec<Value>> {
         self.passes().await?;
         let mut events: Vec<Value> = framework.stream.offers.drain(..).collect();
+        events.extend(framework.stream.inverse.drain(..));
         // What the master sent before its answer to this comes before it.
         let asked = json!({ "operation_id": { "value": "until now" } });
         let call = json!({

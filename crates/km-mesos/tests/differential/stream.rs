@@ -17,6 +17,8 @@ pub struct Stream {
     reader: JoinHandle<()>,
     /// Offers that came while something else was waited for.
     pub offers: VecDeque<Value>,
+    /// The same of inverse offers.
+    pub inverse: VecDeque<Value>,
 }
 
 impl Stream {
@@ -37,7 +39,7 @@ impl Stream {
                 }
             }
         });
-        Self { received, reader, offers: VecDeque::new() }
+        Self { received, reader, offers: VecDeque::new(), inverse: VecDeque::new() }
     }
 
     /// The next event, of any type; `None` once the stream has ended.
@@ -59,8 +61,8 @@ impl Stream {
         timeout(PATIENCE, wait).await.context("no event came, and the stream is open")?
     }
 
-    /// The next event that is not about offers which nobody has taken: how many of these come before something else is a
-    /// matter of timing. Such offers are kept in `offers` until they are taken or rescinded.
+    /// The next event that is not about offers and inverse offers which nobody has taken: how many of these come before
+    /// something else is a matter of timing. They are kept in `offers` and `inverse` until they are taken or rescinded.
     pub async fn news(&mut self) -> Result<Value> {
         loop {
             if let Some(event) = self.step().await? {
@@ -72,15 +74,24 @@ impl Stream {
     /// The next event, as `news`, or nothing if it was about offers which nobody has taken.
     pub async fn step(&mut self) -> Result<Option<Value>> {
         let event = self.event().await?;
-        if event["type"] == "OFFERS" {
-            self.offers.extend(event["offers"]["offers"].as_array().into_iter().flatten().cloned());
-            return Ok(None);
+        let named = |field: &str| event[field][field].as_array().cloned().unwrap_or_default();
+        let kept = self.offers.len() + self.inverse.len();
+        match event["type"].as_str() {
+            Some("OFFERS") => {
+                self.offers.extend(named("offers"));
+                return Ok(None);
+            }
+            Some("INVERSE_OFFERS") => {
+                self.inverse.extend(named("inverse_offers"));
+                return Ok(None);
+            }
+            Some("RESCIND") => self.offers.retain(is_not(&event["rescind"]["offer_id"])),
+            Some("RESCIND_INVERSE_OFFER") => {
+                self.inverse.retain(is_not(&event["rescind_inverse_offer"]["inverse_offer_id"]));
+            }
+            _ => {}
         }
-        let kept = self.offers.len();
-        if event["type"] == "RESCIND" {
-            self.offers.retain(|offer| offer["id"] != event["rescind"]["offer_id"]);
-        }
-        Ok((self.offers.len() == kept).then_some(event))
+        Ok((self.offers.len() + self.inverse.len() == kept).then_some(event))
     }
 
     /// What has come so far and was not taken yet.
@@ -92,6 +103,10 @@ impl Stream {
         events.retain(|event| event["type"] != "HEARTBEAT");
         events
     }
+}
+
+fn is_not(id: &Value) -> impl Fn(&Value) -> bool + '_ {
+    move |offer| offer["id"] != *id
 }
 
 impl Drop for Stream {

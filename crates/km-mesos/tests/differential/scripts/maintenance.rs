@@ -133,17 +133,15 @@ async fn running_on_both(p: &mut Player) -> Result<Framework> {
 
 /// The next inverse offers, by the agent, and all rescinded ones before them.
 async fn inverse(p: &mut Player, framework: &mut Framework, count: usize) -> Result<Vec<Value>> {
-    let (mut offers, mut rescinded) = (Vec::new(), 0);
-    while offers.len() < count {
-        let event = framework.stream.news().await?;
-        match event["type"].as_str() {
-            Some("INVERSE_OFFERS") => {
-                offers.extend(event["inverse_offers"]["inverse_offers"].as_array().into_iter().flatten().cloned());
-            }
-            Some("RESCIND_INVERSE_OFFER") => rescinded += 1,
-            _ => p.note("event", &event),
+    let mut rescinded = 0;
+    while framework.stream.inverse.len() < count {
+        match framework.stream.step().await? {
+            Some(event) if event["type"] == "RESCIND_INVERSE_OFFER" => rescinded += 1,
+            Some(event) => p.note("event", &event),
+            None => {}
         }
     }
+    let mut offers: Vec<Value> = framework.stream.inverse.drain(..count).collect();
     p.sort_by_agent(&mut offers);
     p.note("rescinded inverse offers", &rescinded.into());
     p.note("inverse offers", &json!(offers));
