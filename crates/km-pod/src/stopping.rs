@@ -19,6 +19,8 @@ pub(crate) struct Stop {
 
 impl PodMachine {
     pub(crate) fn stop_from_outside(&mut self, now: Moment, cause: StopCause, grace: Duration) {
+        // An executor that ends has so much time in all; a pod may need less of it.
+        let grace = if cause == StopCause::Shutdown { grace.min(self.grace()) } else { grace };
         let kill_at = now.mono + grace;
         // A pod that was never started has nothing to stop, but ends the same way.
         self.started = true;
