@@ -249,7 +249,7 @@ impl Actor {
                 let spec = start::sandbox_spec(self.machine.pod(), &self.shared);
                 let host_ip = self.shared.host_ip;
                 self.answer(async move {
-                    match within(SLOW, start::run_sandbox(&*runtime, &spec)).await {
+                    match within(SLOW, runtime.run_sandbox(&spec)).await {
                         Ok(sandbox) => Event::SandboxReady { ip: sandbox.ip.or(host_ip) },
                         Err(RuntimeError::HostPortTaken { port, protocol }) => Event::SandboxRefused {
                             reason: messages::HOST_PORT_TAKEN,

@@ -17,8 +17,8 @@ use km_pod::{
     memory_limit_bytes,
 };
 use km_runtime::{
-    ContainerResources, ContainerSpec, ContainerState, ContainerStatus, Mount, PortMapping, Protocol, Runtime,
-    RuntimeError, Sandbox, SandboxSpec,
+    ContainerResources, ContainerSpec, ContainerState, ContainerStatus, Mount, PortMapping, Protocol, RuntimeError,
+    SandboxSpec,
 };
 
 use super::{QUICK, SLOW, Shared, exit, not_created, within};
@@ -61,22 +61,6 @@ pub fn sandbox_spec(pod: &Pod, shared: &Shared) -> SandboxSpec {
         resolv_conf: shared.dns.resolv_conf(pod),
         annotations: BTreeMap::new(),
     }
-}
-
-/// A host port that is taken may have been left by a connection that ended just now.
-const PORT_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
-const PORT_TRIES: usize = 3;
-
-/// Creates the sandbox; asks a few times for a host port that is taken.
-pub async fn run_sandbox(runtime: &dyn Runtime, spec: &SandboxSpec) -> Result<Sandbox, RuntimeError> {
-    for _ in 1..PORT_TRIES {
-        match runtime.run_sandbox(spec).await {
-            Err(error @ RuntimeError::HostPortTaken { .. }) => tracing::info!(%error, "the port is tried again"),
-            answer => return answer,
-        }
-        tokio::time::sleep(PORT_PAUSE).await;
-    }
-    runtime.run_sandbox(spec).await
 }
 
 /// Fetches an image, with each matching credential of the pod and at last without one.

@@ -332,3 +332,18 @@ fn foreign_conditions_gate_readiness() {
     world.send(Event::Updated(Box::new(pod)));
     assert_eq!(world.condition("Ready").status, "True");
 }
+
+/// Else it would hold the executor for all of the time that the agent gives it to end.
+#[test]
+fn an_executor_that_ends_gives_pods_no_more_than_their_own_grace() {
+    for (own, given, expected) in [(1, 30, 1), (30, 5, 5)] {
+        let mut world = World::running(json!({
+            "terminationGracePeriodSeconds": own,
+            "containers": [{ "name": "c", "image": "x" }],
+        }));
+        world.stop(StopCause::Shutdown, given);
+        assert_eq!(world.signals, [("c".to_owned(), 15)]);
+        assert_eq!(world.pass().as_secs(), expected, "{own} s of its own, {given} s in all");
+        assert_eq!(world.signals.last(), Some(&("c".to_owned(), 9)));
+    }
+}

@@ -10,9 +10,9 @@ use crate::{Result, RuntimeError, files, files::Context};
 
 const CLAIMS: &str = "/run/km/subnets";
 
-/// Claims a free network for the agent with the given state folder, or returns the one it has.
-pub(crate) async fn claim_subnet(state: &Path, wanted: Option<Ipv4Net>) -> Result<Ipv4Net> {
-    let used = links::addresses().await?;
+/// Claims a free network for the agent with the given state folder and bridge, or returns the one it has.
+pub(crate) async fn claim_subnet(state: &Path, bridge: &str, wanted: Option<Ipv4Net>) -> Result<Ipv4Net> {
+    let used = links::addresses_without(bridge).await?;
     let state = state.to_owned();
     tokio::task::spawn_blocking(move || claim(Path::new(CLAIMS), &state, wanted, &used))
         .await

@@ -16,8 +16,8 @@ use crate::{
     relay::{self, Relay},
 };
 
-/// A port that another pod of ours has just left may need a moment to be free.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A port that another pod or a connection has just left may need a moment to be free.
+const PATIENCE: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// Serves one port until dropped.

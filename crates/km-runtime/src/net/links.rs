@@ -6,10 +6,7 @@ use futures::TryStreamExt;
 use rtnetlink::{
     Handle, LinkBridge,
     packet_core::ErrorMessage,
-    packet_route::{
-        address::AddressAttribute,
-        link::{LinkAttribute, LinkMessage},
-    },
+    packet_route::{address::AddressAttribute, link::LinkMessage},
 };
 
 use super::{Ipv4Net, other, write_sysctl};
@@ -90,21 +87,12 @@ pub(super) async fn delete(name: &str) -> Result<()> {
     }
 }
 
-/// IPv4 networks that interfaces of this host are in, without bridges that are ours.
-pub(super) async fn addresses() -> Result<Vec<Ipv4Net>> {
+/// IPv4 networks that interfaces of this host are in, but for one bridge. Bridges of other agents count, also those that
+/// nobody has any more.
+pub(super) async fn addresses_without(bridge: &str) -> Result<Vec<Ipv4Net>> {
     let netlink = Netlink::open()?;
+    let own = netlink.find(bridge).await?.map(|link| link.header.index);
     let listing = |error| other("listing the host's addresses", error);
-    let mut ours = Vec::new();
-    let mut links = netlink.handle.link().get().execute();
-    while let Some(link) = links.try_next().await.map_err(listing)? {
-        let name = link.attributes.iter().find_map(|attribute| match attribute {
-            LinkAttribute::IfName(name) => Some(name.as_str()),
-            _ => None,
-        });
-        if name.is_some_and(|name| name.starts_with("km-")) {
-            ours.push(link.header.index);
-        }
-    }
     let mut nets = Vec::new();
     let mut addresses = netlink.handle.address().get().execute();
     while let Some(address) = addresses.try_next().await.map_err(listing)? {
@@ -113,7 +101,7 @@ pub(super) async fn addresses() -> Result<Vec<Ipv4Net>> {
             _ => None,
         });
         if let Some(found) = found
-            && !ours.contains(&address.header.index)
+            && own != Some(address.header.index)
         {
             nets.push(Ipv4Net::new(found, address.header.prefix_len));
         }

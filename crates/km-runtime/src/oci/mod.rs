@@ -196,11 +196,12 @@ async fn agent_record(config: &OciConfig) -> Result<AgentRecord> {
     let reading = || format!("reading {}", path.display());
     let known = files::read_json::<AgentRecord>(&path).context(reading)?;
     let wanted = config.pod_cidr.or(known.as_ref().map(|record| record.net.subnet));
-    let subnet = claim_subnet(&config.root, wanted).await?;
     let short = short_name(&config.name);
+    let bridge = format!("km-{short}");
+    let subnet = claim_subnet(&config.root, &bridge, wanted).await?;
     let record = AgentRecord {
         cgroup: format!("{AGENTS_CGROUP}/{short}"),
-        net: AgentNet { bridge: format!("km-{short}"), table: format!("km-rt-{short}"), subnet },
+        net: AgentNet { bridge, table: format!("km-rt-{short}"), subnet },
         log_dir: config.log_dir.clone(),
     };
     files::write_json(&path, &record).context(|| format!("writing {}", path.display()))?;

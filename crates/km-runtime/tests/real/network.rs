@@ -130,6 +130,18 @@ async fn agents_on_one_host_have_networks_of_their_own_and_reach_each_other() {
     assert_eq!((status.exit_code, text.lines().last()), (Some(0), Some("ok")), "{text}");
 }
 
+/// As after an agent whose state was removed while its bridge stayed.
+#[tokio::test]
+async fn a_network_that_some_interface_is_in_is_given_to_nobody() {
+    let (one, two) = (Host::new(), Host::new());
+    let first = one.open().await;
+    first.run_sandbox(&sandbox("p1")).await.unwrap();
+    let claim = format!("/run/km/subnets/{}", first.pod_cidr().to_string().replace('/', "-"));
+    std::fs::remove_file(&claim).unwrap();
+    let second = two.open().await;
+    assert!(!first.pod_cidr().overlaps(second.pod_cidr()), "{} is still on a bridge", first.pod_cidr());
+}
+
 /// The same once more on a machine without nft: in a mount namespace where its folder is empty.
 #[test]
 fn host_ports_are_reached_where_there_is_no_nft() {
