@@ -42,36 +42,32 @@ fn records<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> (Vec<Vec<u8>>, Option<
     (records, None)
 }
 
-/// A message that was read from JSON is written in a form that says the same.
-pub fn json(data: &[u8]) {
-    json_of::<v1::scheduler::Call>(data);
-    json_of::<v1::scheduler::Event>(data);
-    json_of::<v1::executor::Call>(data);
-    json_of::<v1::executor::Event>(data);
-    json_of::<v1::master::Call>(data);
-    json_of::<v1::agent::Call>(data);
+/// Calls a function for each kind of message that comes from outside.
+macro_rules! of_each_kind {
+    ($check:ident, $data:expr) => {
+        $check::<v1::scheduler::Call>($data);
+        $check::<v1::scheduler::Event>($data);
+        $check::<v1::executor::Call>($data);
+        $check::<v1::executor::Event>($data);
+        $check::<v1::master::Call>($data);
+        $check::<v1::agent::Call>($data);
+    };
 }
 
-fn json_of<M: Message>(data: &[u8]) {
-    if let Ok(message) = dialect::from_slice::<M>(data) {
-        writes_the_same(&message);
+/// A message that was read from JSON is written in a form that says the same.
+pub fn json(data: &[u8]) {
+    fn check<M: Message>(data: &[u8]) {
+        dialect::from_slice::<M>(data).iter().for_each(writes_the_same);
     }
+    of_each_kind!(check, data);
 }
 
 /// A message that was read from protobuf is written in JSON that says the same.
 pub fn protobuf(data: &[u8]) {
-    protobuf_of::<v1::scheduler::Call>(data);
-    protobuf_of::<v1::scheduler::Event>(data);
-    protobuf_of::<v1::executor::Call>(data);
-    protobuf_of::<v1::executor::Event>(data);
-    protobuf_of::<v1::master::Call>(data);
-    protobuf_of::<v1::agent::Call>(data);
-}
-
-fn protobuf_of<M: Message>(data: &[u8]) {
-    if let Ok(message) = decode_checked::<M>(data) {
-        writes_the_same(&message);
+    fn check<M: Message>(data: &[u8]) {
+        decode_checked::<M>(data).iter().for_each(writes_the_same);
     }
+    of_each_kind!(check, data);
 }
 
 /// Compared as text, since a number that is none is not equal to itself.
