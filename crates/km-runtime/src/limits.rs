@@ -65,7 +65,7 @@ fn set_memory(folder: &Path, limit: u64) -> io::Result<()> {
         if limit == 0 {
             return write_if_there(&file, none);
         }
-        let used: u64 = fs::read_to_string(folder.join(usage_file))?.trim().parse().unwrap_or_default();
+        let used: u64 = fs::read_to_string(folder.join(usage_file))?.trim().parse().map_err(io::Error::other)?;
         if used > limit {
             let message = format!("a memory limit of {limit} bytes is below the {used} bytes in use");
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, message));
