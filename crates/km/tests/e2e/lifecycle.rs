@@ -49,11 +49,9 @@ fn a_stopped_cluster_starts_again_with_its_objects() {
     let mut turn = cluster(&["--apply", &example("hello.yaml")]);
     turn.cluster.stop();
     turn.cluster.start_again();
+    // It waits for what it applies, whatever the objects say of the time before.
     let kubectl = turn.cluster.kubectl.clone();
-    eventually("the deployment runs again", || match hello::ready_pods(&kubectl) {
-        4 => Ok(()),
-        count => Err(format!("{count} ready: {}", kubectl.try_run("get pods,nodes -o wide")?)),
-    });
+    assert_eq!(hello::ready_pods(&kubectl), 4, "{:?}", kubectl.try_run("get pods,nodes -o wide"));
     turn.cluster.stop();
 }
 
