@@ -15,7 +15,8 @@ KM_BENCH = pathlib.Path(sys.argv[1]).parent / "km-bench"
 
 def null_framework(cluster):
     """Tasks a second of the do-nothing framework."""
-    command = [KM_BENCH, "null-framework", f"--master=127.0.0.1:{cluster.state['mesos_port']}", f"--tasks={PODS}"]
+    command = [KM_BENCH, "null-framework", f"--master=127.0.0.1:{cluster.state['mesos_port']}", f"--tasks={PODS}",
+               f"--per-agent={-(-PODS // AGENTS)}"]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=400).stdout)["rate"]
 
 

@@ -63,7 +63,8 @@ def free_ports(count):
 
 
 def null_framework(port):
-    command = [KM_BENCH, "null-framework", f"--master=127.0.0.1:{port}", f"--tasks={TASKS}", f"--limit={LIMIT}", "--checkpoint"]
+    command = [KM_BENCH, "null-framework", f"--master=127.0.0.1:{port}", f"--tasks={TASKS}", f"--limit={LIMIT}",
+               f"--per-agent={-(-TASKS // AGENTS)}", "--checkpoint"]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=LIMIT + 60).stdout)["rate"]
 
 

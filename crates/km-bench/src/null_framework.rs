@@ -1,7 +1,7 @@
 //! The framework that does nothing but launch tasks: what a master and its agents allow at most.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
@@ -31,6 +31,9 @@ pub struct Flags {
     /// How many tasks to launch.
     #[arg(long, default_value_t = 200)]
     tasks: usize,
+    /// The most of them on one agent, so that they spread as what they are compared with does.
+    #[arg(long, default_value_t = usize::MAX)]
+    per_agent: usize,
     /// Whether agents keep its tasks on disk, as those of km's framework.
     #[arg(long)]
     checkpoint: bool,
@@ -44,7 +47,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let (session, mut events) =
         client.subscribe(framework(flags.checkpoint), Vec::new()).await.context("can't subscribe")?;
     let began = Instant::now();
-    let result = timeout(Duration::from_secs(flags.limit), launch_all(&session, &mut events, flags.tasks)).await;
+    let result = timeout(Duration::from_secs(flags.limit), launch_all(&session, &mut events, &flags)).await;
     let took = began.elapsed();
     // The stream is open still: without it the framework would be gone already.
     let teardown = Call { r#type: Some(call::Type::Teardown.into()), ..Call::default() };
@@ -69,10 +72,10 @@ fn framework(checkpoint: bool) -> v1::FrameworkInfo {
 }
 
 /// Launches the tasks on whatever is offered; answers the number of ACCEPT calls when all are RUNNING.
-async fn launch_all(session: &Session, events: &mut EventStream, tasks: usize) -> anyhow::Result<usize> {
+async fn launch_all(session: &Session, events: &mut EventStream, flags: &Flags) -> anyhow::Result<usize> {
     let (task, executor) = (Resources::parse(TASK, "*")?, Resources::parse(EXECUTOR, "*")?);
-    let (mut launched, mut accepts) = (0, 0);
-    let mut with_executor = BTreeSet::new();
+    let (tasks, mut launched, mut accepts) = (flags.tasks, 0, 0);
+    let mut by_agent = BTreeMap::<String, usize>::new();
     let mut running = BTreeSet::new();
     // Waiting for each answer would make the way to the master the limit.
     let mut acknowledgements = JoinSet::new();
@@ -81,9 +84,10 @@ async fn launch_all(session: &Session, events: &mut EventStream, tasks: usize) -
         match event.r#type() {
             event::Type::Offers => {
                 for offer in event.offers.map(|offers| offers.offers).unwrap_or_default() {
-                    let new = with_executor.insert(offer.agent_id.value.clone());
-                    let room = room(&offer, if new { Some(&executor) } else { None }, &task)?;
-                    let count = room.min(tasks - launched);
+                    let here = by_agent.entry(offer.agent_id.value.clone()).or_default();
+                    let room = room(&offer, if *here == 0 { Some(&executor) } else { None }, &task)?;
+                    let count = room.min(tasks - launched).min(flags.per_agent.saturating_sub(*here));
+                    *here += count;
                     accepts += usize::from(count > 0);
                     session.call(accept(&offer, launched..launched + count, &task, &executor)?).await?;
                     launched += count;
