@@ -15,7 +15,7 @@ from pathlib import Path
 ROOTS = [
     "Pod", "Node", "Namespace", "Binding", "Event", "ConfigMap", "Secret", "ServiceAccount", "Service", "Endpoints",
     "ReplicationController", "DeleteOptions", "Deployment", "ReplicaSet", "Scale", "Lease", "EndpointSlice",
-    "PodDisruptionBudget", "Eviction",
+    "PodDisruptionBudget", "Eviction", "PersistentVolume", "PersistentVolumeClaim", "StorageClass",
 ]
 SCALARS = {"string": "s", "int32": "i", "int64": "i", "bool": "b", "bytes": "y", "double": "d"}
 SPECIAL = {"Time", "MicroTime", "Quantity", "IntOrString", "RawExtension", "FieldsV1"}

@@ -72,6 +72,23 @@ pub const ORPHAN_FINALIZER: &str = "orphan";
 /// Finalizer that asks to delete dependents first.
 pub const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
 
+/// Finalizer of volumes: one that is bound stays.
+pub const VOLUME_PROTECTION: &str = "kubernetes.io/pv-protection";
+/// Finalizer of claims: one that a pod uses stays.
+pub const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
+/// Annotation of a StorageClass: `true` for claims that name none.
+pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+/// Annotation of a claim: the node on which its first pod is to run, once the scheduler knows.
+pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+/// Annotation of a claim: what binding it had to do is done.
+pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+/// Annotation of claims and volumes: the controller chose the other side, no user did.
+pub const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
+/// Annotation of a volume: the provisioner that made it.
+pub const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
+/// Provisioner of classes whose volumes are made by hand.
+pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
+
 /// Pod annotation `port_<PROTO>_<containerPort>` = host port.
 #[must_use]
 pub fn port_annotation(protocol: &str, container_port: i32) -> String {

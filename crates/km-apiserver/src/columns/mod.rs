@@ -6,6 +6,7 @@ pub mod network;
 pub mod nodes;
 pub mod plain;
 pub mod pods;
+pub mod storage;
 pub mod workloads;
 
 use serde_json::{Value, json};

@@ -4,3 +4,4 @@ pub mod namespaces;
 pub mod pods;
 pub mod secrets;
 pub mod services;
+pub mod storage;

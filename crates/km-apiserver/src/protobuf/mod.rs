@@ -39,9 +39,10 @@ const ZERO_COUNTS: [&str; 15] = [
     "tolerationSeconds",
 ];
 /// The same for false.
-const FALSE_COUNTS: [&str; 14] = [
+const FALSE_COUNTS: [&str; 15] = [
     "allocateLoadBalancerNodePorts",
     "allowPrivilegeEscalation",
+    "allowVolumeExpansion",
     "automountServiceAccountToken",
     "enableServiceLinks",
     "hostUsers",
@@ -55,6 +56,8 @@ const FALSE_COUNTS: [&str; 14] = [
     "serving",
     "shareProcessNamespace",
 ];
+/// The text for which empty means something else than absent: a claim that says so wants a volume without a class.
+const EMPTY_COUNTS: &str = "storageClassName";
 
 /// Why a body cannot be decoded.
 #[derive(Debug, thiserror::Error)]
@@ -202,7 +205,7 @@ fn empty(of: &Of) -> Value {
 fn is_absent(name: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::String(text) => text.is_empty(),
+        Value::String(text) => text.is_empty() && name != EMPTY_COUNTS,
         Value::Number(number) => number.as_i64() == Some(0) && !ZERO_COUNTS.contains(&name),
         Value::Bool(flag) => !flag && !FALSE_COUNTS.contains(&name),
         // A status that says nothing, as every new object is sent with.

@@ -46,6 +46,18 @@ fn zero_replicas_are_kept_and_other_zeros_are_not() {
 }
 
 #[test]
+fn volumes_have_their_source_inline_and_claims_may_name_no_class() {
+    let host_path = bytes(1, b"/srv");
+    let spec = [bytes(2, &bytes(3, &host_path)), bytes(3, b"ReadWriteOnce")].concat();
+    let volume = decode(&body("v1", "PersistentVolume", &bytes(2, &spec))).unwrap();
+    assert_eq!(volume["spec"], json!({"hostPath": {"path": "/srv"}, "accessModes": ["ReadWriteOnce"]}));
+    let claim = decode(&body("v1", "PersistentVolumeClaim", &bytes(2, &bytes(5, b"")))).unwrap();
+    assert_eq!(claim["spec"], json!({"storageClassName": ""}));
+    let class = decode(&body("storage.k8s.io/v1", "StorageClass", &bytes(2, b"x"))).unwrap();
+    assert_eq!(class["provisioner"], "x");
+}
+
+#[test]
 fn what_is_broken_is_refused() {
     assert!(matches!(decode(b"{}"), Err(ProtobufError::NoEnvelope)));
     assert!(matches!(decode(b"k8s\0\x0a\x7f"), Err(ProtobufError::Malformed)));

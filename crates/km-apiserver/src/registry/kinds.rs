@@ -3,7 +3,7 @@
 use super::{Hooks, Kind, Subresource, event_conversion};
 use crate::{
     columns::{self, Column},
-    hooks::{namespaces, pods, secrets, services},
+    hooks::{namespaces, pods, secrets, services, storage},
 };
 
 impl Kind {
@@ -179,6 +179,28 @@ pub static KINDS: &[Kind] = &[
         .columns(columns::workloads::REPLICAS, columns::workloads::replicas)
     },
     Kind {
+        short: &["pv"],
+        namespaced: false,
+        subresources: &[status("", "PersistentVolume")],
+        hooks: storage::VOLUME_HOOKS,
+        ..Kind::new("", "v1", "PersistentVolume", "persistentvolumes", "persistentvolume", "persistentvolumes")
+            .columns(columns::storage::VOLUMES, columns::storage::volume)
+    },
+    Kind {
+        short: &["pvc"],
+        subresources: &[status("", "PersistentVolumeClaim")],
+        hooks: storage::CLAIM_HOOKS,
+        ..Kind::new(
+            "",
+            "v1",
+            "PersistentVolumeClaim",
+            "persistentvolumeclaims",
+            "persistentvolumeclaim",
+            "persistentvolumeclaims",
+        )
+        .columns(columns::storage::CLAIMS, columns::storage::claim)
+    },
+    Kind {
         short: &["deploy"],
         categories: ALL,
         subresources: &[SCALE, status("apps", "Deployment")],
@@ -225,6 +247,19 @@ pub static KINDS: &[Kind] = &[
         create_on_update: true,
         ..Kind::new("coordination.k8s.io", "v1", "Lease", "leases", "lease", "coordination.k8s.io/leases")
             .columns(columns::cluster::LEASES, columns::cluster::lease)
+    },
+    Kind {
+        short: &["sc"],
+        namespaced: false,
+        ..Kind::new(
+            "storage.k8s.io",
+            "v1",
+            "StorageClass",
+            "storageclasses",
+            "storageclass",
+            "storage.k8s.io/storageclasses",
+        )
+        .columns(columns::storage::CLASSES, columns::storage::class)
     },
     Kind {
         short: &["ev"],

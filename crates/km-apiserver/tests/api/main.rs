@@ -11,6 +11,7 @@ mod lists;
 mod logs;
 mod objects;
 mod services;
+mod storage;
 mod subresources;
 mod trouble;
 mod watches;

@@ -54,6 +54,12 @@ pub(super) fn persistent_volume(object: &mut Value) {
     if let Some(host_path) = existing(spec, "hostPath") {
         default(host_path, "type", "");
     }
+    // No class and the class without a name are the same, unlike with claims.
+    if spec.get("storageClassName").is_some_and(|class| class == "")
+        && let Some(fields) = spec.as_object_mut()
+    {
+        fields.remove("storageClassName");
+    }
     default_text(child(object, "status"), "phase", "Pending");
 }
 

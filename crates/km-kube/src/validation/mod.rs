@@ -53,6 +53,8 @@ pub fn update(group: &str, kind: &str, new: &Value, old: &Value) -> Vec<FieldErr
         ("", "Service") => service::service_update(&root, &before, &mut errors),
         ("", "ConfigMap" | "Secret") => config::update(&root, &before, &mut errors),
         ("", "PersistentVolumeClaim") => storage::claim_update(&root, &before, &mut errors),
+        ("", "PersistentVolume") => storage::volume_update(&root, &before, &mut errors),
+        ("storage.k8s.io", "StorageClass") => storage::class_update(&root, &before, &mut errors),
         ("apps", "Deployment" | "ReplicaSet" | "DaemonSet") => {
             root.down("spec.selector").immutable(&before.down("spec.selector"), &mut errors);
         }
@@ -110,6 +112,7 @@ fn content(group: &str, kind: &str, root: &At<'_>, errors: &mut Errors) {
         ("discovery.k8s.io", "EndpointSlice") => service::endpoint_slice(root, errors),
         ("policy", "PodDisruptionBudget") => other::disruption_budget(root, errors),
         ("scheduling.k8s.io", "PriorityClass") => other::priority_class(root, errors),
+        ("storage.k8s.io", "StorageClass") => storage::class(root, errors),
         _ => other::required_by_schema(group, kind, root, errors),
     }
 }

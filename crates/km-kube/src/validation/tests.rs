@@ -4,6 +4,8 @@ use super::*;
 use crate::{defaults, schema};
 use serde_json::json;
 
+mod storage;
+
 fn texts(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }

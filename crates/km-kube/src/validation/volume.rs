@@ -59,13 +59,17 @@ fn source(volume: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn host_path(at: &At<'_>, errors: &mut Errors) {
-    let path = at.field("path");
+pub(super) fn host_path(at: &At<'_>, errors: &mut Errors) {
+    inside_host(&at.field("path"), errors);
+    let kinds = ["", "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice"];
+    at.field("type").one_of(&kinds, errors);
+}
+
+/// A path of the machine.
+pub(super) fn inside_host(path: &At<'_>, errors: &mut Errors) {
     if path.need(errors) && path.text().split('/').any(|part| part == "..") {
         errors.push(path.invalid("must not contain '..'"));
     }
-    let kinds = ["", "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice"];
-    at.field("type").one_of(&kinds, errors);
 }
 
 fn projected(at: &At<'_>, errors: &mut Errors) {
