@@ -1,5 +1,5 @@
 //! The controller manager: replica sets, replication controllers, deployments, host-port endpoints, namespace
-//! deletion, garbage collection, and what every namespace has from birth.
+//! deletion, garbage collection, persistent volumes, and what every namespace has from birth.
 //!
 //! Each controller is a pure function in a folder of its own: from what the watches showed to a list of actions.
 //! [`core::Manager`] holds the caches and the work queue and asks the controllers; it does no IO either. The shell
@@ -14,6 +14,7 @@ mod garbage;
 mod namespaces;
 mod replicas;
 mod shell;
+mod storage;
 
 pub use flags::Flags;
 pub use shell::start;

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Pod, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Endpoints, Namespace, PersistentVolume, PersistentVolumeClaim, Pod, Service, ServiceAccount,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use km_apiserver::Flags as ApiFlags;
 use km_controllers::Flags;
@@ -147,5 +149,31 @@ async fn a_namespace_from_birth_to_end() {
 
     namespaces.delete("shop", &DeleteParams::default()).await.unwrap();
     cluster.until("the end of the namespace", async || namespaces.get_opt("shop").await.unwrap().is_none()).await;
+    cluster.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_from_birth_to_end() {
+    let cluster = Cluster::start().await;
+    let (client, post) = (cluster.client.clone(), PostParams::default());
+    let volumes: Api<PersistentVolume> = Api::all(client.clone());
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), "default");
+    let volume = json!({"metadata": {"name": "v"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/srv"}, "persistentVolumeReclaimPolicy": "Delete"}});
+    volumes.create(&post, &object(volume)).await.unwrap();
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    claims.create(&post, &object(claim)).await.unwrap();
+
+    let claim_phase = async || claims.get_opt("c").await.unwrap().and_then(|claim| claim.status?.phase);
+    let volume_phase = async || volumes.get_opt("v").await.unwrap().and_then(|volume| volume.status?.phase);
+    cluster.until("a bound claim", async || claim_phase().await.as_deref() == Some("Bound")).await;
+    cluster.until("a bound volume", async || volume_phase().await.as_deref() == Some("Bound")).await;
+
+    volumes.delete("v", &DeleteParams::default()).await.unwrap();
+    assert!(volumes.get_opt("v").await.unwrap().is_some(), "it is bound");
+    claims.delete("c", &DeleteParams::default()).await.unwrap();
+    cluster.until("the end of the claim", async || claim_phase().await.is_none()).await;
+    cluster.until("the end of the volume", async || volumes.get_opt("v").await.unwrap().is_none()).await;
     cluster.end().await;
 }

@@ -5,7 +5,7 @@ use super::queue::Queue;
 use super::{Action, Key, Outcome, Plan, PodView, Resource, World};
 use crate::garbage::Graph;
 use crate::namespaces::Progress;
-use crate::{accounts, deployment, endpoints, garbage, namespaces, replicas};
+use crate::{accounts, deployment, endpoints, garbage, namespaces, replicas, storage};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +47,10 @@ pub enum Task {
     Endpoints(Key),
     Namespace(String),
     Accounts(String),
+    /// A persistent volume claim.
+    Claim(Key),
+    /// Name of a persistent volume.
+    Volume(String),
     /// Uid of an object whose owners are in question.
     Garbage(String),
 }
@@ -74,6 +78,10 @@ pub struct Manager {
     pub(super) owners_found: BTreeMap<String, bool>,
     /// Why the last creation of a replica failed.
     pub(super) create_failures: BTreeMap<Task, String>,
+    /// By volume the uid of its claim, once the API server said that the claim is gone.
+    pub(super) lost_claims: BTreeMap<String, String>,
+    /// The last event about a claim or volume: the same isn't told twice.
+    pub(super) told: BTreeMap<Task, Value>,
 }
 
 impl Manager {
@@ -92,6 +100,8 @@ impl Manager {
             progress: BTreeMap::new(),
             owners_found: BTreeMap::new(),
             create_failures: BTreeMap::new(),
+            lost_claims: BTreeMap::new(),
+            told: BTreeMap::new(),
         }
     }
 
@@ -154,6 +164,15 @@ impl Manager {
                 plan
             }
             Task::Accounts(name) => accounts::reconcile(&self.world, name, self.config.root_ca.as_deref()),
+            Task::Claim(key) => {
+                let plan = storage::reconcile_claim(&self.world, key, now);
+                self.untold(task, plan)
+            }
+            Task::Volume(name) => {
+                let lost = self.lost_claims.get(name).map(String::as_str);
+                let plan = storage::reconcile_volume(&self.world, name, lost, now);
+                self.untold(task, plan)
+            }
             Task::Garbage(uid) => garbage::reconcile(&self.graph, uid, &self.owners_found, &self.resources),
         }
     }

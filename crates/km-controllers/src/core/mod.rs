@@ -8,6 +8,7 @@ mod pod_view;
 mod queue;
 mod resource;
 mod route;
+mod route_storage;
 mod value;
 mod world;
 

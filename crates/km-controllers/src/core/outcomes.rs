@@ -1,12 +1,15 @@
 //! What the outcomes of actions mean to the manager.
 
 use super::manager::is_pod_creation;
-use super::{Action, Answer, Failure, Manager, Outcome, Task, text};
+use super::{Action, Answer, Failure, Manager, Outcome, Plan, Task, text};
 use jiff::Timestamp;
 use std::time::Duration;
 
 /// How often the content of a dying namespace is listed again while objects are on their way out.
 const NAMESPACE_RECHECK: Duration = Duration::from_secs(1);
+
+/// How soon a volume is looked at again whose claim is there, though the watch hasn't shown it.
+const CLAIM_RECHECK: Duration = Duration::from_secs(1);
 
 impl Manager {
     /// Whether the action counts as done.
@@ -23,6 +26,13 @@ impl Manager {
                 }
                 _ => {}
             },
+            (Task::Volume(name), Action::Get { uid, .. }) => match &outcome {
+                Ok(Answer::Object(claim)) if text(claim, "/metadata/uid") == uid => {}
+                Ok(_) | Err(Failure::NotFound) => {
+                    self.lost_claims.insert(name.clone(), uid.clone());
+                }
+                Err(_) => {}
+            },
             (Task::Namespace(name), Action::List { resource, .. }) => {
                 if let Ok(Answer::Objects(objects)) = &outcome {
                     self.progress.entry(name.clone()).or_default().listed(resource, objects);
@@ -35,7 +45,26 @@ impl Manager {
         if gone && matches!(task, Task::Endpoints(_)) {
             self.queue.add(task, now);
         }
-        outcome.is_ok() || gone || made_before
+        // An event is for people: nothing waits for it.
+        let only_told = action.resource().plural == "events";
+        outcome.is_ok() || gone || made_before || only_told
+    }
+
+    /// The plan without an event that was the last one told about the same. Having nothing to tell forgets it.
+    pub(super) fn untold(&mut self, task: &Task, mut plan: Plan) -> Plan {
+        let is_event = |action: &Action| action.resource().plural == "events";
+        let said = plan.actions.iter().find_map(|action| match action {
+            Action::Create { object, .. } if is_event(action) => Some(object["message"].clone()),
+            _ => None,
+        });
+        let before = match said.clone() {
+            Some(said) => self.told.insert(task.clone(), said),
+            None => self.told.remove(task),
+        };
+        if said.is_some() && before == said {
+            plan.actions.retain(|action| !is_event(action));
+        }
+        plan
     }
 
     fn replica_outcome(&mut self, task: &Task, action: &Action, outcome: &Outcome) {
@@ -65,6 +94,11 @@ impl Manager {
         let only_asked = actions.iter().all(asked);
         match task {
             Task::Garbage(_) if succeeded && only_asked => self.queue.add(task, now),
+            Task::Volume(name) if succeeded && only_asked && !actions.is_empty() => {
+                // A claim that is there after all will be shown by its watch.
+                let pause = if self.lost_claims.contains_key(name) { Duration::ZERO } else { CLAIM_RECHECK };
+                self.queue.add(task, now + pause);
+            }
             Task::Namespace(_) if succeeded && only_asked => self.queue.add(task, now),
             Task::Namespace(name) => {
                 // Something was deleted, or the step failed: list again before going on.

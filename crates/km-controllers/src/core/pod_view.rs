@@ -30,6 +30,10 @@ pub(crate) struct PodView {
     pub ready_since: Option<Timestamp>,
     pub restarts: i32,
     pub ports: Vec<DeclaredPort>,
+    /// Whether the scheduler has given it to a node, though no executor may have taken it yet.
+    pub is_launched: bool,
+    /// The names of the persistent volume claims that it mounts.
+    pub claims: Vec<String>,
 }
 
 /// A port in a container's list.
@@ -51,6 +55,7 @@ impl PodView {
         let (spec, status) = (pod.spec.unwrap_or_default(), pod.status.unwrap_or_default());
         let annotations = meta.annotations.unwrap_or_default();
         let cost = annotations.get("controller.kubernetes.io/pod-deletion-cost").and_then(|cost| cost.parse().ok());
+        let claims = spec.volumes.into_iter().flatten().filter_map(|volume| volume.persistent_volume_claim);
         let ports = spec.containers.into_iter().flat_map(|container| container.ports.unwrap_or_default());
         let restarts = status.container_statuses.iter().flatten().map(|status| status.restart_count).max();
         Some(Self {
@@ -60,6 +65,8 @@ impl PodView {
             resource_version: meta.resource_version.unwrap_or_default(),
             labels: meta.labels.unwrap_or_default(),
             deletion_cost: cost.unwrap_or(0),
+            is_launched: annotations.contains_key(keys::BINDING_HOST),
+            claims: claims.map(|claim| claim.claim_name).collect(),
             port_annotations: annotations.into_iter().filter(|(key, _)| key.starts_with(keys::PREFIX)).collect(),
             owners: super::owners(object).to_vec(),
             created: meta.creation_timestamp.map(|time| time.0),

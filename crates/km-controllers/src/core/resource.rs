@@ -22,7 +22,7 @@ impl Resource {
     }
 
     fn core(kind: &str, plural: &str) -> Self {
-        Self::new("", "v1", kind, plural, kind != "Namespace")
+        Self::new("", "v1", kind, plural, !matches!(kind, "Namespace" | "PersistentVolume"))
     }
 
     pub(crate) fn pods() -> Self {
@@ -46,6 +46,18 @@ impl Resource {
     pub(crate) fn config_maps() -> Self {
         Self::core("ConfigMap", "configmaps")
     }
+    pub(crate) fn volumes() -> Self {
+        Self::core("PersistentVolume", "persistentvolumes")
+    }
+    pub(crate) fn claims() -> Self {
+        Self::core("PersistentVolumeClaim", "persistentvolumeclaims")
+    }
+    pub(crate) fn storage_classes() -> Self {
+        Self::new("storage.k8s.io", "v1", "StorageClass", "storageclasses", false)
+    }
+    pub(crate) fn events() -> Self {
+        Self::core("Event", "events")
+    }
     pub(crate) fn replica_sets() -> Self {
         Self::new("apps", "v1", "ReplicaSet", "replicasets", true)
     }
@@ -57,7 +69,7 @@ impl Resource {
     }
 
     /// The resources without which no controller may act: each must have been listed once.
-    pub(crate) fn essential() -> [Self; 10] {
+    pub(crate) fn essential() -> [Self; 13] {
         [
             Self::pods(),
             Self::replication_controllers(),
@@ -69,6 +81,9 @@ impl Resource {
             Self::replica_sets(),
             Self::deployments(),
             Self::endpoint_slices(),
+            Self::volumes(),
+            Self::claims(),
+            Self::storage_classes(),
         ]
     }
 

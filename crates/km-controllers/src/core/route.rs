@@ -40,6 +40,9 @@ impl Manager {
             }
             _ if Resource::essential().contains(resource) => {
                 self.world.remove(resource, &key);
+                if *resource == Resource::volumes() {
+                    self.lost_claims.remove(&key.name);
+                }
                 self.other_changed(now, resource, None, object);
             }
             _ => {}
@@ -81,6 +84,7 @@ impl Manager {
                 None => tasks.extend(self.possible_owners(pod)),
             }
             tasks.extend(self.services_of(pod));
+            tasks.extend(pod.claims.iter().map(|claim| Task::Claim(Key::new(&pod.namespace, claim))));
         }
         tasks.iter().for_each(|task| self.queue.add(task, now));
     }
@@ -148,6 +152,12 @@ impl Manager {
                 tasks.push(Task::Namespace(key.name.clone()));
                 tasks.push(Task::Accounts(key.name));
             }
+            "persistentvolumes" => {
+                tasks.extend(self.claims_of(old.into_iter().chain([object])));
+                tasks.push(Task::Volume(key.name));
+            }
+            "persistentvolumeclaims" => tasks.extend(self.volumes_of(key, old.into_iter().chain([object]))),
+            "storageclasses" => tasks.extend(self.unbound_claims(&key.name)),
             "serviceaccounts" if key.name == "default" => tasks.push(Task::Accounts(key.namespace)),
             "configmaps" if key.name == crate::accounts::ROOT_CA => tasks.push(Task::Accounts(key.namespace)),
             _ => {}

@@ -46,6 +46,11 @@ impl World {
         from.take_while(move |(key, _)| key.namespace == namespace).map(|(_, object)| object)
     }
 
+    /// All objects of a resource, by namespace and name.
+    pub(crate) fn all<'a>(&'a self, resource: &Resource) -> impl Iterator<Item = &'a Value> + use<'a> {
+        self.others.get(&resource.plural).into_iter().flat_map(BTreeMap::values)
+    }
+
     /// All pods of one namespace.
     pub(crate) fn pods_within<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a PodView> + use<'a> {
         let namespace = namespace.to_owned();
