@@ -88,8 +88,12 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(kind, name)
     }
 
+    /// Its details are empty, but there: kubectl reads them without looking.
     pub fn no_such_path() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+        let mut failure =
+            Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
+        failure.details = json!({});
+        failure
     }
 
     pub fn method_not_allowed() -> Self {

@@ -35,7 +35,9 @@ impl Documents {
         if rest == "v3" {
             return Some(self.index());
         }
-        // Version 2 is only for clients older than the third; those that need it say so on a 404.
+        if rest == "v2" {
+            return Some(version_2(headers));
+        }
         let found = rest.strip_prefix("v3/").and_then(|rest| self.documents().iter().find(|one| one.path == rest));
         let Some(document) = found else { return Some(Failure::no_such_path().response()) };
         let etag = format!("\"{}\"", document.hash);
@@ -65,6 +67,25 @@ impl Documents {
     fn documents(&self) -> &[Document] {
         self.made.get_or_init(|| registry::group_versions().into_iter().map(document).collect())
     }
+}
+
+/// The second version holds no schemas: the third has them. kubectl asks for it about kinds that the third does not
+/// know, and says that it knows no such kind, in place of a broken server, once it has read a document without it.
+fn version_2(headers: &HeaderMap) -> Response<Body> {
+    /// Field 1 (`swagger`) of `openapi.v2.Document`: the text `2.0`.
+    const PROTOBUF: &[u8] = b"\x0a\x032.0";
+    const PROTOBUF_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if !accept.contains("proto-openapi.spec.v2") {
+        let info = json!({ "title": "Kubernetes", "version": km_observe::KUBERNETES_VERSION });
+        return render::json_response(
+            StatusCode::OK,
+            json!({ "swagger": "2.0", "info": info, "paths": {} }).to_string(),
+        );
+    }
+    let mut response = Response::new(Body::from(PROTOBUF));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(PROTOBUF_TYPE));
+    response
 }
 
 fn document((group, version): (&'static str, &'static str)) -> Document {

@@ -18,7 +18,7 @@ pub fn respond(server: &Server, path: &str, query: &Query) -> Option<Response<Bo
     match path {
         "" => Some(root()),
         "/version" => Some(version()),
-        "/healthz" | "/livez" => Some(text(StatusCode::OK, "ok".to_owned())),
+        "/healthz" | "/livez" => Some(alive(path, query)),
         "/readyz" => Some(ready(server, query)),
         "/metrics" => Some(metrics(server)),
         _ => {
@@ -33,6 +33,15 @@ pub fn respond(server: &Server, path: &str, query: &Query) -> Option<Response<Bo
             })
         }
     }
+}
+
+/// Who answers is alive.
+fn alive(path: &str, query: &Query) -> Response<Body> {
+    let report = match query.flag("verbose") {
+        true => format!("[+]ping ok\n{} check passed\n", path.trim_start_matches('/')),
+        false => "ok".to_owned(),
+    };
+    text(StatusCode::OK, report)
 }
 
 fn ready(server: &Server, query: &Query) -> Response<Body> {
@@ -57,7 +66,9 @@ fn root() -> Response<Body> {
             paths.push(format!("/apis/{group}/{version}"));
         }
     }
-    paths.extend(["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths.extend(
+        ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned),
+    );
     render::json_response(StatusCode::OK, json!({ "paths": paths }).to_string())
 }
 

@@ -100,7 +100,11 @@ impl Server {
             .filter(|kind| kind.namespaced || target.namespace.is_none())
             .ok_or_else(Failure::no_such_path)?;
         if !target.subresource.is_empty() && kind.subresource(&target.subresource).is_none() {
-            return Err(Failure::no_such_path());
+            let missing = subresources::is_missing(kind.plural, &target.subresource);
+            return Err(match missing {
+                true => Failure::not_yet(&format!("{}/{}", kind.plural, target.subresource)),
+                false => Failure::no_such_path(),
+            });
         }
         let form = if subresources::is_stream(&target.subresource) {
             Form::Json

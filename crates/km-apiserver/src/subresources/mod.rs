@@ -20,6 +20,15 @@ pub fn is_stream(subresource: &str) -> bool {
     matches!(subresource, "log" | "exec" | "attach" | "portforward")
 }
 
+/// What Kubernetes has under an object and this server has not: it says so, since a path that is not there could as
+/// well be a mistake of the client.
+pub fn is_missing(resource: &str, subresource: &str) -> bool {
+    matches!(
+        (resource, subresource),
+        ("pods", "ephemeralcontainers") | ("pods" | "services" | "nodes", "proxy") | ("serviceaccounts", "token")
+    )
+}
+
 /// Calls what a subresource request asks for.
 pub async fn dispatch(method: Method, ctx: Context) -> Result<Response<Body>, Failure> {
     match (ctx.subresource.as_str(), method) {

@@ -221,7 +221,6 @@ async fn refusals() {
             "Forbidden",
             "may not be deleted",
         ),
-        ("exec", Method::GET, format!("{PODS}/there/exec"), Value::Null, 501, "NotImplemented", "pods/exec"),
     ];
     for (what, method, path, body, code, reason, message) in cases {
         println!("{what}");
@@ -232,6 +231,43 @@ async fn refusals() {
         assert_status(&server.send(request).await, code, reason, message);
     }
     assert_eq!(server.get(PODS).await.1["items"].as_array().unwrap().len(), 1, "nothing came to be");
+}
+
+/// kubectl reads the details of every 404, and ends in a panic where there are none.
+#[tokio::test]
+async fn what_is_not_there_has_details() {
+    let server = TestServer::start().await;
+    server.create(PODS, &pod("there")).await;
+    let pods = [format!("{PODS}/nope"), format!("{PODS}/there/nope")];
+    for path in ["/nope", "/api/v1/nopes", "/apis/nope/v1/x", "/openapi/v3/nope"].map(str::to_owned).iter().chain(&pods)
+    {
+        let (code, status) = server.get(path).await;
+        assert_eq!(code, 404, "{path}");
+        assert!(status["details"].is_object(), "{path}: {status}");
+    }
+}
+
+#[tokio::test]
+async fn subresources_that_only_kubernetes_has_are_named() {
+    let server = TestServer::start().await;
+    for missing in [
+        "pods/exec",
+        "pods/attach",
+        "pods/portforward",
+        "pods/ephemeralcontainers",
+        "pods/proxy",
+        "services/proxy",
+        "nodes/proxy",
+        "serviceaccounts/token",
+    ] {
+        let (resource, subresource) = missing.split_once('/').unwrap();
+        let namespace = if resource == "nodes" { "" } else { "/namespaces/default" };
+        let path = format!("/api/v1{namespace}/{resource}/any/{subresource}");
+        for method in [Method::GET, Method::POST] {
+            let answer = server.send(server.request(method, &path)).await;
+            assert_status(&answer, 501, "NotImplemented", missing);
+        }
+    }
 }
 
 #[tokio::test]

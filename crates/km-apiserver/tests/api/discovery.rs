@@ -78,7 +78,18 @@ async fn the_schema_says_what_patches_take() {
         patch["parameters"].as_array().unwrap().iter().map(|parameter| parameter["name"].as_str().unwrap()).collect();
     assert!(parameters.contains(&"fieldValidation") && parameters.contains(&"dryRun"));
     assert!(document["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"].is_object());
-    assert_eq!(server.get("/openapi/v2").await.0, 404);
+}
+
+/// Without it kubectl calls a manifest of a kind that is not there a failure of the server.
+#[tokio::test]
+async fn the_older_schema_is_there_and_names_nothing() {
+    let server = TestServer::start().await;
+    let (code, document) = server.get("/openapi/v2").await;
+    assert_eq!((code, &document["swagger"], &document["paths"]), (200, &json!("2.0"), &json!({})));
+    let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let response = server.request(Method::GET, "/openapi/v2").header("Accept", accept).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+    assert_eq!(response.bytes().await.unwrap().as_ref(), b"\x0a\x032.0");
 }
 
 #[tokio::test]
@@ -86,6 +97,10 @@ async fn health_version_and_metrics() {
     let server = TestServer::start().await;
     for path in ["/healthz", "/livez", "/readyz", "/readyz/ping", "/readyz/store"] {
         assert_eq!(server.get(path).await, (200, json!("ok")), "{path}");
+    }
+    for check in ["livez", "readyz"] {
+        let (_, report) = server.get(&format!("/{check}?verbose")).await;
+        assert!(report.as_str().unwrap().contains("[+]ping ok"), "{check}: {report}");
     }
     assert!(server.get("/readyz?verbose").await.1.as_str().unwrap().contains("[+]store ok"));
     let (_, version) = server.get("/version/").await;
