@@ -3,6 +3,7 @@
 mod probing;
 mod resizing;
 mod stop;
+mod trouble;
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 pub(crate) use resizing::Resize;
+use trouble::ERROR_SHOWN;
 
 use crate::{
     backoff::Backoff,
@@ -102,6 +104,8 @@ pub(crate) struct Unit {
     pub replaced: bool,
     /// It was started (in the sense of [`Unit::is_started`]) at least once.
     pub started_once: bool,
+    /// Why the try before the present one made no container. Shown until one is there.
+    trouble: Option<(&'static str, String)>,
 }
 
 impl Unit {
@@ -121,6 +125,7 @@ impl Unit {
             resize: Resize::Idle,
             replaced: false,
             started_once: false,
+            trouble: None,
         }
     }
 
@@ -195,6 +200,7 @@ impl Unit {
             _ => false,
         };
         if due {
+            self.trouble = self.trouble(now.mono);
             self.begin(out);
         }
     }
@@ -375,6 +381,3 @@ impl Unit {
         }
     }
 }
-
-/// How long `ErrImagePull` is shown before it turns into `ImagePullBackOff`.
-pub(crate) const ERROR_SHOWN: Duration = Duration::from_secs(1);

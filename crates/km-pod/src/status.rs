@@ -10,7 +10,7 @@ use k8s_openapi::{
 
 use crate::{
     backoff::go_duration,
-    container::{ERROR_SHOWN, Ended, State, Unit},
+    container::{Ended, State, Unit},
     event::{Moment, container_id},
     machine::PodMachine,
     plan::{self, Role},
@@ -107,16 +107,10 @@ impl PodMachine {
     }
 
     fn waiting(&self, unit: &Unit, now: Moment) -> (&'static str, Option<String>) {
+        if let Some((reason, message)) = unit.trouble(now.mono) {
+            return (reason, Some(message));
+        }
         match &unit.state {
-            State::NoImage { reason: "ErrImagePull", message, failed_at, .. }
-                if now.mono.saturating_sub(*failed_at) >= ERROR_SHOWN =>
-            {
-                let message = format!("Back-off pulling image {:?}: ErrImagePull: {message}", unit.image());
-                ("ImagePullBackOff", Some(message))
-            }
-            State::NoImage { reason, message, .. } | State::NotStarted { reason, message, .. } => {
-                (reason, Some(message.clone()))
-            }
             State::Exited { again: Some(_) } => match unit.crash.delay(now.mono) {
                 Some(delay) => {
                     let (delay, name) = (go_duration(delay), &unit.spec.name);

@@ -214,8 +214,12 @@ fn a_failed_pull_says_what_failed_and_backs_off() {
     assert_eq!(world.waiting("c"), ("ImagePullBackOff".into(), message.into()));
     world.pass();
     assert_eq!(world.now.as_secs(), 10);
+    // The next try doesn't take back what is known of the one before.
+    assert_eq!(world.waiting("c"), ("ImagePullBackOff".into(), message.into()));
     world.answer(0, true);
+    assert_eq!(world.waiting("c"), ("ImagePullBackOff".into(), message.into()));
     world.refuse();
+    assert_eq!(world.waiting("c"), ("ErrImagePull".into(), "broken".into()));
     world.pass();
     world.pass();
     assert_eq!(world.now.as_secs(), 30);
@@ -240,6 +244,7 @@ fn failed_starts_wait_or_count_as_runs() {
     assert_eq!(missing.waiting("c"), ("CreateContainerConfigError".into(), "configmap \"m\" not found".into()));
     assert_eq!(missing.phase(), "Pending");
     missing.pass();
+    assert_eq!(missing.waiting("c").0, "CreateContainerConfigError", "while the next try is under way");
     missing.settle();
     assert!(missing.is_running("c"));
     assert_eq!(missing.container("c").restart_count, 0);
