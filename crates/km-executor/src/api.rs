@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, NodeStatus, Pod, PodStatus, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, NodeStatus, Pod, PodStatus, Secret, Service};
 
 /// Why a call did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,6 +75,9 @@ pub trait Api: Send + Sync {
 
     async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<ConfigMap>, ApiError>;
     async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Secret>, ApiError>;
+    async fn service(&self, namespace: &str, name: &str) -> Result<Option<Service>, ApiError>;
+    /// All services of the namespace.
+    async fn services(&self, namespace: &str) -> Result<Vec<Service>, ApiError>;
     /// A token for a service account, bound to the pod, and its expiry.
     async fn token(
         &self,
@@ -88,6 +91,8 @@ pub trait Api: Send + Sync {
 
     /// Creates the node, or merges labels and annotations into it.
     async fn ensure_node(&self, node: &Node) -> Result<Node, ApiError>;
+    /// Which node has that name now, if any.
+    async fn node_uid(&self, name: &str) -> Result<Option<String>, ApiError>;
     async fn set_node_status(&self, name: &str, status: &NodeStatus) -> Result<(), ApiError>;
     /// Renews (or creates) the node's lease in `kube-node-lease`.
     async fn renew_lease(&self, node: &Node, seconds: i32) -> Result<(), ApiError>;

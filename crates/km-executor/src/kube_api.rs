@@ -9,14 +9,15 @@ use k8s_openapi::{
         authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec},
         coordination::v1::Lease,
         core::v1::{
-            Binding, ConfigMap, Event, Node, NodeStatus, ObjectReference, Pod, PodStatus, Secret, ServiceAccount,
+            Binding, ConfigMap, Event, Node, NodeStatus, ObjectReference, Pod, PodStatus, Secret, Service,
+            ServiceAccount,
         },
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::{
     Api as Resource, Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
     runtime::{WatchStreamExt, watcher},
 };
 use serde_json::{Value, json};
@@ -164,6 +165,15 @@ impl Api for KubeApi {
         found(call(Resource::namespaced(self.client.clone(), namespace).get_opt(name)).await)
     }
 
+    async fn service(&self, namespace: &str, name: &str) -> Result<Option<Service>, ApiError> {
+        found(call(Resource::namespaced(self.client.clone(), namespace).get_opt(name)).await)
+    }
+
+    async fn services(&self, namespace: &str) -> Result<Vec<Service>, ApiError> {
+        let services: Resource<Service> = Resource::namespaced(self.client.clone(), namespace);
+        Ok(call(services.list(&ListParams::default())).await?.items)
+    }
+
     async fn token(
         &self,
         key: &PodKey,
@@ -218,6 +228,12 @@ impl Api for KubeApi {
             }
             other => other,
         }
+    }
+
+    async fn node_uid(&self, name: &str) -> Result<Option<String>, ApiError> {
+        let nodes: Resource<Node> = Resource::all(self.client.clone());
+        let node = found(call(nodes.get_metadata_opt(name)).await)?;
+        Ok(node.and_then(|node| node.metadata.uid))
     }
 
     async fn set_node_status(&self, name: &str, status: &NodeStatus) -> Result<(), ApiError> {

@@ -4,8 +4,7 @@
 //! fare. The rules are in cores without IO: [`tasks`] (which task runs which pod) and the crate `km-pod` (the life of
 //! one pod). Only pods that came as tasks are run; a pod that is merely bound to this node in the API server is not.
 //!
-//! Not done here: rotation of container logs, variables for services (`enableServiceLinks`), exec, attach and
-//! port-forward.
+//! Not done here: rotation of container logs, exec, attach and port-forward.
 
 mod agent;
 pub mod api;

@@ -13,37 +13,46 @@ use crate::{api::Api, retry::while_unavailable};
 pub use describe::Description;
 pub use lease::lease;
 
-/// A lease says for 40 s that the node lives; it is renewed four times as often (Kubernetes' defaults).
+/// A lease says for 40 s that the node lives.
 const LEASE_SECONDS: i32 = 40;
-const RENEWAL: Duration = Duration::from_secs(10);
-/// The status itself is written again this often, even if nothing changed.
-const STATUS: Duration = Duration::from_secs(300);
+
+/// How often what is told again and again.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// The lease, and a look whether the node is still there: four times as often as a lease ends (Kubernetes' default).
+    pub renewal: Duration,
+    /// The status, even if nothing changed.
+    pub status: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { renewal: Duration::from_secs(10), status: Duration::from_secs(300) }
+    }
+}
 
 /// Registers the node and keeps its status and lease fresh until `stop`.
-pub async fn keep(api: Arc<dyn Api>, description: Arc<Description>, stop: CancellationToken) {
+pub async fn keep(api: Arc<dyn Api>, description: Arc<Description>, pace: Pace, stop: CancellationToken) {
     let work = async {
-        let node = register(&*api, &description).await;
-        let mut renewal = tokio::time::interval(RENEWAL);
-        let mut status = tokio::time::interval(STATUS);
-        let mut gone = false;
+        let mut node = register(&*api, &description).await;
+        let mut renewal = tokio::time::interval(pace.renewal);
+        let mut status = tokio::time::interval(pace.status);
         loop {
             tokio::select! {
                 _ = renewal.tick() => {
+                    if is_another(&*api, &node).await {
+                        node = register(&*api, &description).await;
+                        status.reset_immediately();
+                    }
                     if let Err(error) = api.renew_lease(&node, LEASE_SECONDS).await {
                         tracing::warn!(%error, "lease not renewed");
-                    }
-                    // Somebody may have deleted the node while we live.
-                    if gone {
-                        gone = false;
-                        register(&*api, &description).await;
                     }
                 }
                 _ = status.tick() => {
                     let written = api.set_node_status(&description.name, &description.status()).await;
                     if let Err(error) = written {
                         tracing::warn!(%error, "node status not written");
-                        gone = error == crate::api::ApiError::NotFound;
-                        status.reset_after(RENEWAL);
+                        status.reset_after(pace.renewal);
                     }
                 }
             }
@@ -52,6 +61,19 @@ pub async fn keep(api: Arc<dyn Api>, description: Arc<Description>, stop: Cancel
     tokio::select! {
         () = work => {}
         () = stop.cancelled() => {}
+    }
+}
+
+/// Whether the node was deleted since it was registered. The scheduler may have made it again, but it knows neither
+/// the kubelet's address nor the machine.
+async fn is_another(api: &dyn Api, node: &Node) -> bool {
+    let name = node.metadata.name.as_deref().unwrap_or_default();
+    match api.node_uid(name).await {
+        Ok(uid) => uid != node.metadata.uid,
+        Err(error) => {
+            tracing::warn!(%error, "node not read");
+            false
+        }
     }
 }
 

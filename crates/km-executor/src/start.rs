@@ -202,7 +202,7 @@ pub(crate) async fn run(parts: Parts, stop: CancellationToken) -> anyhow::Result
     let router = kubelet::router(served, metrics::admin(table.clone()));
     let background = [
         tokio::spawn(kubelet::serve(parts.listener, parts.tls, router, flags.anonymous_auth, helpers.clone())),
-        tokio::spawn(node::keep(parts.api.clone(), description.clone(), helpers.clone())),
+        tokio::spawn(node::keep(parts.api.clone(), description.clone(), Default::default(), helpers.clone())),
     ];
     let shared = Shared {
         recorder: Recorder::spawn(parts.api.clone(), &node_name),

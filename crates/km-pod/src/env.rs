@@ -1,7 +1,7 @@
 //! A container's environment, command and arguments, from its spec and the objects it refers to.
 //!
 //! Order as in the kubelet: `envFrom` first, then `env`, later ones win; `$(NAME)` in a value sees what stands before
-//! it. Variables for services (`enableServiceLinks`) are not made: names resolve through DNS.
+//! it. Variables of services stand in for those that the container doesn't set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,8 +73,9 @@ pub fn resolve(
     container: &Container,
     facts: &NodeFacts,
     sources: &Sources,
+    services: BTreeMap<String, String>,
 ) -> Result<Invocation, ConfigError> {
-    let mut env = Environment::default();
+    let mut env = Environment { services, ..Default::default() };
     for from in container.env_from.iter().flatten() {
         let (source, optional) = match (&from.config_map_ref, &from.secret_ref) {
             (Some(map), _) => (SourceRef { kind: SourceKind::ConfigMap, name: map.name.clone() }, map.optional),
@@ -102,23 +103,33 @@ pub fn resolve(
     let expanded = |words: &Option<Vec<String>>| -> Vec<String> {
         words.iter().flatten().map(|word| expand(word, |name| env.get(name))).collect()
     };
-    Ok(Invocation { command: expanded(&container.command), args: expanded(&container.args), env: env.list })
+    Ok(Invocation { command: expanded(&container.command), args: expanded(&container.args), env: env.all() })
 }
 
 /// Variables in order of their first setting.
 #[derive(Default)]
 struct Environment {
     list: Vec<(String, String)>,
+    services: BTreeMap<String, String>,
 }
 
 impl Environment {
     fn get(&self, name: &str) -> Option<&str> {
-        self.list.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        let set = self.list.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+        set.or_else(|| self.services.get(name)).map(String::as_str)
     }
 
     fn set(&mut self, name: String, value: String) {
         self.list.retain(|(known, _)| *known != name);
         self.list.push((name, value));
+    }
+
+    fn all(mut self) -> Vec<(String, String)> {
+        for (name, _) in &self.list {
+            self.services.remove(name);
+        }
+        self.list.extend(self.services);
+        self.list
     }
 }
 
@@ -202,11 +213,14 @@ mod tests {
     fn run(container: Value) -> Result<Invocation, ConfigError> {
         let pod: Pod = from_value(json!({"metadata": {"name": "p", "namespace": "n"}})).unwrap();
         let container: Container = from_value(container).unwrap();
-        resolve(&pod, &container, &NodeFacts::default(), &sources())
+        let services = [("DB_SERVICE_HOST", "10.0.0.1"), ("DB_SERVICE_PORT", "80")];
+        let services = services.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        resolve(&pod, &container, &NodeFacts::default(), &sources(), services)
     }
 
     fn env(list: Value) -> Result<Vec<(String, String)>, String> {
-        run(json!({"name": "c", "env": list})).map(|invocation| invocation.env).map_err(|error| error.0)
+        let invocation = run(json!({"name": "c", "env": list})).map_err(|error| error.0)?;
+        Ok(invocation.env.into_iter().filter(|(name, _)| !name.starts_with("DB_")).collect())
     }
 
     fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -222,11 +236,20 @@ mod tests {
             "command": ["run", "$(POD)"], "args": ["$$(POD)", "$(P_pw)"]}))
         .unwrap();
         let expected = [("b", "2"), ("P_pw", "x"), ("a", "2$(later)"), ("later", "l"), ("POD", "p")];
-        assert_eq!(invocation.env, pairs(&expected));
+        assert_eq!(invocation.env[..5], pairs(&expected));
         assert_eq!(
             (invocation.command, invocation.args),
             (vec!["run".to_owned(), "p".into()], vec!["$(POD)".to_owned(), "x".into()])
         );
+    }
+
+    #[test]
+    fn variables_of_services_come_last_and_give_way() {
+        let invocation = run(json!({"name": "c", "args": ["$(DB_SERVICE_HOST):$(DB_SERVICE_PORT)"],
+            "env": [{"name": "URL", "value": "http://$(DB_SERVICE_HOST)"}, {"name": "DB_SERVICE_PORT", "value": "81"}]}))
+        .unwrap();
+        let expected = [("URL", "http://10.0.0.1"), ("DB_SERVICE_PORT", "81"), ("DB_SERVICE_HOST", "10.0.0.1")];
+        assert_eq!((invocation.env, invocation.args), (pairs(&expected), vec!["10.0.0.1:81".to_owned()]));
     }
 
     #[test]

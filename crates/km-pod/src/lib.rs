@@ -1,8 +1,9 @@
 //! The life of a pod on a node as a state machine. No IO.
 //!
 //! [`PodMachine`] takes [`Event`]s (what the runtime, the API server, Mesos and the timer report) and answers with
-//! [`Action`]s (what is to be done next). [`env`], [`expand`] and [`downward`] are the pure rules by which a container's
-//! environment, arguments and downward-API values come about; [`unsupported`] lists what a pod asks for in vain.
+//! [`Action`]s (what is to be done next). [`env`], [`service_links`], [`expand`] and [`downward`] are the pure rules by
+//! which a container's environment, arguments and downward-API values come about; [`unsupported`] lists what a pod asks
+//! for in vain.
 
 mod allotment;
 mod backoff;
@@ -18,6 +19,7 @@ mod phase;
 mod plan;
 mod probe;
 mod resources;
+pub mod service_links;
 mod status;
 mod stopping;
 pub mod unsupported;

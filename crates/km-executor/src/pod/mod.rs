@@ -4,6 +4,7 @@ mod archive;
 mod exit;
 mod probe;
 mod publish;
+mod services;
 mod start;
 
 use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};

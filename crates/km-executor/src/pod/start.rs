@@ -21,7 +21,7 @@ use km_runtime::{
     SandboxSpec,
 };
 
-use super::{QUICK, SLOW, Shared, exit, not_created, within};
+use super::{QUICK, SLOW, Shared, exit, not_created, services, within};
 use crate::{
     api::PodKey,
     credentials,
@@ -152,8 +152,9 @@ async fn prepare(request: &Request, container: &Container, attempt: u32, image: 
     let Request { shared, volumes, pod, ip, dir } = request;
     let key = PodKey::of(pod);
     let facts = NodeFacts { pod_ip: *ip, ..shared.facts.clone() };
-    let sources = sources::fetch(&*shared.api, &key.namespace, env::references(container)).await?;
-    let invocation = env::resolve(pod, container, &facts, &sources).map_err(|error| error.0)?;
+    let sources = sources::variables(&*shared.api, &key.namespace, env::references(container)).await?;
+    let services = services::variables(&*shared.api, pod).await?;
+    let invocation = env::resolve(pod, container, &facts, &sources, services).map_err(|error| error.0)?;
     let mut mounts = volumes.mounts(pod, container, &invocation.env).map_err(|error| error.to_string())?;
     mounts.push(termination_mount(dir, container, attempt).map_err(|error| error.to_string())?);
     let security = Security::of(pod, container);

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use futures::{StreamExt, stream::BoxStream};
 use k8s_openapi::{
     ByteString,
-    api::core::v1::{ConfigMap, Event, Node, NodeStatus, Pod, PodStatus, Secret},
+    api::core::v1::{ConfigMap, Event, Node, NodeStatus, Pod, PodStatus, Secret, Service},
 };
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -34,13 +34,17 @@ pub struct FakeApi {
 struct State {
     pods: BTreeMap<String, Pod>,
     config_maps: BTreeMap<String, ConfigMap>,
+    /// The UID of the one node.
+    node: Option<String>,
+    lease_owner: Option<String>,
     watchers: Vec<mpsc::UnboundedSender<PodChange>>,
 }
 
 impl FakeApi {
     pub fn put_config_map(&self, namespace: &str, name: &str, data: &[(&str, &str)]) {
         let data = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let map = ConfigMap { data: Some(data), ..Default::default() };
+        let binary = BTreeMap::from([("picture".to_owned(), ByteString(vec![0xff, 0]))]);
+        let map = ConfigMap { data: Some(data), binary_data: Some(binary), ..Default::default() };
         self.state.lock().unwrap().config_maps.insert(format!("{namespace}/{name}"), map);
     }
 
@@ -48,6 +52,19 @@ impl FakeApi {
         let mut state = self.state.lock().unwrap();
         state.pods.insert(pod.metadata.name.clone().unwrap(), pod.clone());
         state.tell(|| PodChange::Applied(Box::new(pod.clone())));
+    }
+
+    pub fn node(&self) -> Option<String> {
+        self.state.lock().unwrap().node.clone()
+    }
+
+    pub fn lease_owner(&self) -> Option<String> {
+        self.state.lock().unwrap().lease_owner.clone()
+    }
+
+    /// Deletes the node; another may have made it anew.
+    pub fn replace_node(&self, uid: Option<&str>) {
+        self.state.lock().unwrap().node = uid.map(str::to_owned);
     }
 
     pub fn pod(&self, name: &str) -> Option<Pod> {
@@ -163,6 +180,14 @@ impl Api for FakeApi {
         Ok(["known", "pull"].contains(&name).then(|| Secret { data: Some(data), ..Default::default() }))
     }
 
+    async fn service(&self, namespace: &str, name: &str) -> Result<Option<Service>, ApiError> {
+        Ok((namespace == "default").then(|| service(name, "10.96.0.1")))
+    }
+
+    async fn services(&self, namespace: &str) -> Result<Vec<Service>, ApiError> {
+        Ok(vec![service(&format!("of-{namespace}"), "10.96.0.2")])
+    }
+
     async fn token(&self, _: &PodKey, account: &str, _: Option<&str>, _: i64) -> Result<String, ApiError> {
         Ok(format!("token-of-{account}"))
     }
@@ -174,7 +199,14 @@ impl Api for FakeApi {
 
     async fn ensure_node(&self, node: &Node) -> Result<Node, ApiError> {
         self.journal.note(format!("node {}", node.metadata.name.as_deref().unwrap_or_default()));
-        Ok(node.clone())
+        let mut node = node.clone();
+        let uid = self.state.lock().unwrap().node.get_or_insert_with(|| uuid::Uuid::new_v4().to_string()).clone();
+        node.metadata.uid = Some(uid);
+        Ok(node)
+    }
+
+    async fn node_uid(&self, _name: &str) -> Result<Option<String>, ApiError> {
+        Ok(self.node())
     }
 
     async fn set_node_status(&self, _name: &str, status: &NodeStatus) -> Result<(), ApiError> {
@@ -184,7 +216,13 @@ impl Api for FakeApi {
     }
 
     async fn renew_lease(&self, node: &Node, _seconds: i32) -> Result<(), ApiError> {
+        self.state.lock().unwrap().lease_owner = node.metadata.uid.clone();
         self.journal.note(format!("lease {}", node.metadata.name.as_deref().unwrap_or_default()));
         Ok(())
     }
+}
+
+fn service(name: &str, ip: &str) -> Service {
+    let spec = json!({"clusterIP": ip, "ports": [{"port": 80}]});
+    serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
 }

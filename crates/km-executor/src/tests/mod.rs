@@ -5,6 +5,7 @@ pub mod api;
 mod journal;
 mod kubelet;
 mod launch;
+mod node;
 mod runtime;
 mod static_pods;
 mod world;

@@ -89,7 +89,7 @@ impl Source<'_> {
         let optional = optional == Some(true);
         let source = SourceRef { kind, name: name.to_owned() };
         let title = if kind == SourceKind::ConfigMap { "configmap" } else { "secret" };
-        let Some(data) = sources::one(self.api, &self.key.namespace, &source).await? else {
+        let Some(data) = sources::files(self.api, &self.key.namespace, &source).await? else {
             return if optional { Ok(Vec::new()) } else { Err(format!("{title} {name:?} not found")) };
         };
         let Some(items) = items else {
