@@ -21,11 +21,11 @@ impl World {
         self.pods.remove(key)
     }
 
-    pub(super) fn put(&mut self, resource: &Resource, object: Value) -> Option<Value> {
+    pub(crate) fn put(&mut self, resource: &Resource, object: Value) -> Option<Value> {
         self.others.entry(resource.plural.clone()).or_default().insert(key_of(&object), object)
     }
 
-    pub(super) fn remove(&mut self, resource: &Resource, key: &Key) -> Option<Value> {
+    pub(crate) fn remove(&mut self, resource: &Resource, key: &Key) -> Option<Value> {
         self.others.get_mut(&resource.plural)?.remove(key)
     }
 

@@ -12,15 +12,25 @@ use std::collections::BTreeMap;
 /// Endpoints per slice.
 const SLICE_SIZE: usize = 100;
 
-pub(super) fn is_ours(slice: &Value, service: &str) -> bool {
-    let labels = labels_at(slice, "/metadata/labels");
-    labels.get(SERVICE_NAME_LABEL).is_some_and(|name| name == service)
-        && labels.get(ENDPOINTSLICE_MANAGED_BY).is_some_and(|manager| manager == SLICE_MANAGER)
+/// Where the endpoints of slices come from.
+pub(super) struct Origin<'a> {
+    /// The service, or the Endpoints object that somebody wrote for it: the slices carry its labels and go with it.
+    pub object: &'a Value,
+    pub resource: Resource,
+    /// Value of the label of the slices.
+    pub manager: &'static str,
+    pub headless: bool,
 }
 
-pub(super) fn changes(service: &Value, key: &Key, found: &[Endpoint], have: &[&Value]) -> Vec<Action> {
+pub(super) fn is_ours(slice: &Value, service: &str, manager: &str) -> bool {
+    let labels = labels_at(slice, "/metadata/labels");
+    labels.get(SERVICE_NAME_LABEL).is_some_and(|name| name == service)
+        && labels.get(ENDPOINTSLICE_MANAGED_BY).is_some_and(|known| known == manager)
+}
+
+pub(super) fn changes(origin: &Origin<'_>, key: &Key, found: &[Endpoint], have: &[&Value]) -> Vec<Action> {
     let resource = Resource::endpoint_slices();
-    let wanted = wanted(service, key, found);
+    let wanted = wanted(origin, key, found);
     let mut actions = Vec::new();
     for slice in have {
         if !wanted.contains_key(text(slice, "/metadata/name")) {
@@ -52,7 +62,7 @@ pub(super) fn changes(service: &Value, key: &Key, found: &[Endpoint], have: &[&V
     actions
 }
 
-fn wanted(service: &Value, key: &Key, found: &[Endpoint]) -> BTreeMap<String, Value> {
+fn wanted(origin: &Origin<'_>, key: &Key, found: &[Endpoint]) -> BTreeMap<String, Value> {
     let mut groups: BTreeMap<(&str, Vec<ServingPort>), Vec<&Endpoint>> = BTreeMap::new();
     for endpoint in found {
         let family = if endpoint.ip.contains(':') { "IPv6" } else { "IPv4" };
@@ -65,38 +75,39 @@ fn wanted(service: &Value, key: &Key, found: &[Endpoint]) -> BTreeMap<String, Va
     for ((family, ports), mut endpoints) in groups {
         endpoints.sort_by_key(|endpoint| (endpoint.target["name"].to_string(), endpoint.target["uid"].to_string()));
         for (index, chunk) in endpoints.chunks(SLICE_SIZE).enumerate() {
-            let name = slice_name(&key.name, family, &ports, index);
-            slices.insert(name.clone(), slice(service, key, &name, family, &ports, chunk));
+            let name = slice_name(key, origin.manager, family, &ports, index);
+            slices.insert(name.clone(), slice(origin, key, &name, family, &ports, chunk));
         }
     }
     slices
 }
 
-fn slice_name(service: &str, family: &str, ports: &[ServingPort], index: usize) -> String {
+fn slice_name(key: &Key, manager: &str, family: &str, ports: &[ServingPort], index: usize) -> String {
     let ports: Vec<String> =
         ports.iter().map(|port| format!("{}/{}/{}", port.name, port.protocol, port.number)).collect();
-    let text = format!("{family} {} {index}", ports.join(","));
+    let manager = if manager == SLICE_MANAGER { "" } else { manager };
+    let text = format!("{manager}{family} {} {index}", ports.join(","));
     let hash = text
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{service}-{hash:016x}")
+    format!("{}-{hash:016x}", key.name)
 }
 
 fn slice(
-    service: &Value,
+    origin: &Origin<'_>,
     key: &Key,
     name: &str,
     family: &str,
     ports: &[ServingPort],
     endpoints: &[&Endpoint],
 ) -> Value {
-    let mut labels = labels_at(service, "/metadata/labels");
+    let mut labels = labels_at(origin.object, "/metadata/labels");
     labels.insert(SERVICE_NAME_LABEL.to_owned(), key.name.clone());
-    labels.insert(ENDPOINTSLICE_MANAGED_BY.to_owned(), SLICE_MANAGER.to_owned());
-    if service.pointer("/spec/clusterIP") == Some(&json!("None")) {
+    labels.insert(ENDPOINTSLICE_MANAGED_BY.to_owned(), origin.manager.to_owned());
+    if origin.headless {
         labels.insert(HEADLESS_LABEL.to_owned(), String::new());
     }
-    let owner = controller_reference(&Resource::services(), &key.name, text(service, "/metadata/uid"));
+    let owner = controller_reference(&origin.resource, &key.name, text(origin.object, "/metadata/uid"));
     json!({
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
@@ -111,8 +122,10 @@ fn item(endpoint: &Endpoint) -> Value {
     let mut item = json!({
         "addresses": [endpoint.ip],
         "conditions": {"ready": endpoint.ready, "serving": endpoint.serving, "terminating": endpoint.terminating},
-        "targetRef": endpoint.target,
     });
+    if !endpoint.target.is_null() {
+        item["targetRef"] = endpoint.target.clone();
+    }
     if !endpoint.node.is_empty() {
         item["nodeName"] = json!(endpoint.node);
     }

@@ -61,6 +61,10 @@ fn without_host_ports_the_pod_answers_itself() {
     assert!(endpoint(&service(json!([{"port": 1, "targetPort": "none"}])), &pod("p", json!({})), false).is_none());
 }
 
+fn origin(service: &Value) -> Origin<'_> {
+    Origin { object: service, resource: Resource::services(), manager: SLICE_MANAGER, headless: false }
+}
+
 fn found(pods: &[PodView]) -> Vec<Endpoint> {
     let service = service(json!([{"port": 80, "protocol": "TCP"}]));
     pods.iter().filter_map(|pod| endpoint(&service, pod, true)).collect()
@@ -113,7 +117,7 @@ fn slices_hold_pods_of_the_same_ports_with_their_conditions() {
     let service = service(json!([{"port": 80, "protocol": "TCP"}]));
     let key = Key::new("n", "s");
     let pods = [pod("a", json!({})), pod("b", unready()), pod("c", dying()), pod("d", other_port("31999"))];
-    let actions = slices::changes(&service, &key, &found(&pods), &[]);
+    let actions = slices::changes(&origin(&service), &key, &found(&pods), &[]);
     let objects: Vec<Value> = actions
         .into_iter()
         .map(|action| match action {
@@ -128,10 +132,10 @@ fn slices_hold_pods_of_the_same_ports_with_their_conditions() {
     assert_eq!(conditions[0], &json!({"ready": true, "serving": true, "terminating": false}));
     assert_eq!(conditions[1], &json!({"ready": false, "serving": false, "terminating": false}));
     assert_eq!(conditions[2], &json!({"ready": false, "serving": true, "terminating": true}));
-    assert!(objects.iter().all(|object| slices::is_ours(object, "s")));
+    assert!(objects.iter().all(|object| slices::is_ours(object, "s", SLICE_MANAGER)));
     let have: Vec<&Value> = objects.iter().collect();
-    assert!(slices::changes(&service, &key, &found(&pods), &have).is_empty(), "nothing to write twice");
-    let actions = slices::changes(&service, &key, &found(&pods[..1]), &have);
+    assert!(slices::changes(&origin(&service), &key, &found(&pods), &have).is_empty(), "nothing to write twice");
+    let actions = slices::changes(&origin(&service), &key, &found(&pods[..1]), &have);
     let mut verbs: Vec<&str> = actions.iter().map(Action::verb).collect();
     verbs.sort_unstable();
     assert_eq!(verbs, ["delete", "update"]);
@@ -141,5 +145,93 @@ fn slices_hold_pods_of_the_same_ports_with_their_conditions() {
 fn many_pods_are_spread_over_slices() {
     let pods: Vec<PodView> = (0..250).map(|index| pod(&format!("p{index:03}"), json!({}))).collect();
     let service = service(json!([{"port": 80, "protocol": "TCP"}]));
-    assert_eq!(slices::changes(&service, &Key::new("n", "s"), &found(&pods), &[]).len(), 3);
+    assert_eq!(slices::changes(&origin(&service), &Key::new("n", "s"), &found(&pods), &[]).len(), 3);
+}
+
+/// A world with one service, and what a controller does about it until it is content.
+struct Written {
+    world: World,
+    key: Key,
+}
+
+impl Written {
+    fn put(&mut self, resource: &Resource, object: Value) {
+        self.world.put(resource, object);
+    }
+
+    /// The slices in the end.
+    fn settle(&mut self) -> Vec<Value> {
+        for _ in 0..10 {
+            let actions = reconcile(&self.world, &self.key, true).actions;
+            if actions.is_empty() {
+                return self.world.within(&Resource::endpoint_slices(), "n").cloned().collect();
+            }
+            for action in actions {
+                match action {
+                    Action::Create { resource, object, .. } | Action::Replace { resource, object, .. } => {
+                        self.world.put(&resource, object);
+                    }
+                    Action::Delete { resource, namespace, name, .. } => {
+                        self.world.remove(&resource, &Key::new(&namespace, &name));
+                    }
+                    other => panic!("not for endpoints: {other:?}"),
+                }
+            }
+        }
+        panic!("there is always something to do");
+    }
+}
+
+fn written_endpoints() -> Value {
+    json!({"metadata": {"name": "s", "namespace": "n", "uid": "e", "labels": {"mine": "1"}}, "subsets": [{
+        "addresses": [{"ip": "10.1.1.1"}, {"ip": "10.1.1.2", "nodeName": "node", "hostname": "h"}],
+        "notReadyAddresses": [{"ip": "10.1.1.3"}], "ports": [{"port": 5432}]}]})
+}
+
+#[test]
+fn endpoints_that_somebody_wrote_are_repeated_in_slices() {
+    let mut written = Written { world: World::default(), key: Key::new("n", "s") };
+    let mut service = service(json!([{"port": 80}]));
+    service["spec"]["selector"] = Value::Null;
+    written.put(&Resource::services(), service.clone());
+    assert!(written.settle().is_empty(), "nobody wrote any");
+    written.put(&Resource::endpoints(), written_endpoints());
+    let slices = written.settle();
+    assert_eq!(slices.len(), 1);
+    let slice = &slices[0];
+    assert!(slices::is_ours(slice, "s", MIRROR_MANAGER) && !slices::is_ours(slice, "s", SLICE_MANAGER));
+    assert_eq!(
+        (&slice["metadata"]["labels"]["mine"], &slice["metadata"]["ownerReferences"][0]["kind"]),
+        (&json!("1"), &json!("Endpoints"))
+    );
+    assert_eq!(slice["ports"], json!([{"name": "", "port": 5432, "protocol": "TCP"}]));
+    let endpoints = slice["endpoints"].as_array().unwrap();
+    let ready: Vec<String> = endpoints
+        .iter()
+        .map(|endpoint| format!("{} {}", endpoint["addresses"][0].as_str().unwrap(), endpoint["conditions"]["ready"]))
+        .collect();
+    assert_eq!(ready, ["10.1.1.1 true", "10.1.1.2 true", "10.1.1.3 false"]);
+    assert!(slice["endpoints"][0].get("targetRef").is_none());
+
+    for (what, field, value) in [
+        ("skipped", "labels", json!({"endpointslice.kubernetes.io/skip-mirror": "true"})),
+        ("a lock", "annotations", json!({"control-plane.alpha.kubernetes.io/leader": "{}"})),
+        ("of a selector that was", "labels", json!({MANAGED_BY.0: MANAGED_BY.1})),
+    ] {
+        let mut object = written_endpoints();
+        object["metadata"][field] = value;
+        written.put(&Resource::endpoints(), object);
+        assert!(written.settle().is_empty(), "{what}");
+    }
+    written.put(&Resource::endpoints(), written_endpoints());
+    assert_eq!(written.settle().len(), 1);
+    service["spec"]["selector"] = json!({"app": "none"});
+    written.put(&Resource::services(), service.clone());
+    assert!(written.settle().is_empty(), "the selector decides now");
+    service["spec"]["selector"] = Value::Null;
+    written.put(&Resource::services(), service);
+    written.put(&Resource::endpoints(), written_endpoints());
+    assert_eq!(written.settle().len(), 1);
+    written.world.remove(&Resource::services(), &Key::new("n", "s"));
+    assert!(written.settle().is_empty(), "they go with the service");
 }
