@@ -2,7 +2,7 @@
 
 use super::at::{At, Errors};
 use super::error::FieldError;
-use super::{handler, resources, volume};
+use super::{field_path, handler, resources, volume};
 use crate::names;
 use serde_json::json;
 
@@ -97,7 +97,7 @@ fn environment(container: &At<'_>, errors: &mut Errors) {
             }
         }
         if from.field("fieldRef").is_set() {
-            from.down("fieldRef.fieldPath").need(errors);
+            field_path::of_variable(&from.field("fieldRef"), errors);
         }
         if from.field("resourceFieldRef").is_set() {
             from.down("resourceFieldRef.resource").need(errors);

@@ -9,6 +9,7 @@ mod batch;
 mod config;
 mod container;
 mod error;
+mod field_path;
 mod handler;
 mod meta;
 mod other;

@@ -63,6 +63,45 @@ fn deployment() -> Value {
 }
 
 #[test]
+fn field_references_name_what_the_downward_api_has() {
+    let variable = |path: &str| {
+        created(
+            "",
+            "Pod",
+            container_with(json!({"env": [{"name": "a", "valueFrom": {"fieldRef": {"fieldPath": path}}}]})),
+        )
+    };
+    let file = |path: &str| {
+        let volume = json!({"name": "v", "downwardAPI": {"items": [{"path": "f", "fieldRef": {"fieldPath": path}}]}});
+        created("", "Pod", pod_with(json!({"containers": [{"name": "c", "image": "a"}], "volumes": [volume]})))
+    };
+    let (good, wrong) = ("", "Unsupported value: ");
+    for (path, as_variable, as_file) in [
+        ("metadata.name", good, good),
+        ("metadata.uid", good, good),
+        ("metadata.labels", wrong, good),
+        ("metadata.annotations", wrong, good),
+        ("metadata.labels['app']", good, good),
+        ("metadata.annotations['example.com/a']", good, good),
+        ("metadata.labels['a b']", "Invalid value: ", "Invalid value: "),
+        ("metadata.labels['app'", wrong, wrong),
+        ("status.podIP", good, wrong),
+        ("spec.nodeName", good, wrong),
+        ("spec.foo", wrong, wrong),
+        ("", "Required value", "Required value"),
+    ] {
+        let (variables, files) = ("spec.containers[0].env[0].valueFrom", "spec.volumes[0].downwardAPI.items[0]");
+        for (errors, expected, place) in [(variable(path), as_variable, variables), (file(path), as_file, files)] {
+            if expected == good {
+                assert_eq!(errors, Vec::<String>::new(), "{path}");
+            } else {
+                one(&errors, &format!("{place}.fieldRef.fieldPath: {expected}"));
+            }
+        }
+    }
+}
+
+#[test]
 fn metadata_rules() {
     let named = |metadata: Value| created("", "ConfigMap", json!({"metadata": metadata}));
     one(&named(json!({})), "metadata.name: Required value: name or generateName is required");

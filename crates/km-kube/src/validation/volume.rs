@@ -1,6 +1,7 @@
 //! Volumes of a pod.
 
 use super::at::{At, Errors};
+use super::field_path;
 use crate::names;
 
 /// Checks all volumes and gives their names.
@@ -115,6 +116,8 @@ fn downward_items(at: &At<'_>, errors: &mut Errors) {
             errors.push(item.invalid("fieldRef and resourceFieldRef can not be specified simultaneously"));
         } else if !field && !resource {
             errors.push(item.required("one of fieldRef and resourceFieldRef is required"));
+        } else if field {
+            field_path::of_file(&item.field("fieldRef"), errors);
         }
         mode(&item.field("mode"), errors);
     }
