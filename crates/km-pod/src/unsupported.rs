@@ -32,11 +32,6 @@ pub fn list(spec: &PodSpec) -> Vec<(String, &'static str)> {
         "spec.resourceClaims",
         "devices are not assigned",
     );
-    note(
-        spec.host_aliases.as_ref().is_some_and(|list| !list.is_empty()),
-        "spec.hostAliases",
-        "/etc/hosts is the runtime's",
-    );
     let security = spec.security_context.clone().unwrap_or_default();
     note(security.sysctls.is_some(), "spec.securityContext.sysctls", "sysctls are not set");
     note(
@@ -44,6 +39,11 @@ pub fn list(spec: &PodSpec) -> Vec<(String, &'static str)> {
         "spec.securityContext.fsGroup",
         "files of volumes keep their group; the process gets it in addition",
     );
+    for (index, volume) in spec.volumes.iter().flatten().enumerate() {
+        let on_disk = volume.empty_dir.as_ref().filter(|empty| empty.medium.as_deref() != Some("Memory"));
+        let path = format!("spec.volumes[{index}].emptyDir.sizeLimit");
+        note(on_disk.is_some_and(|empty| empty.size_limit.is_some()), &path, "only volumes in memory are limited");
+    }
     for (list, containers) in
         [("initContainers", spec.init_containers.as_ref()), ("containers", Some(&spec.containers))]
     {
@@ -73,6 +73,12 @@ fn of_container(path: &str, container: &Container) -> Vec<(String, &'static str)
             "only httpGet and tcpSocket probes are supported; this one is skipped",
         );
     }
+    let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
+    note(
+        limits.is_some_and(|limits| limits.contains_key("ephemeral-storage")),
+        "resources.limits[ephemeral-storage]",
+        "the disk that a container uses is not watched",
+    );
     let lifecycle = container.lifecycle.clone().unwrap_or_default();
     for (field, hook) in [("lifecycle.postStart", &lifecycle.post_start), ("lifecycle.preStop", &lifecycle.pre_stop)] {
         let odd = hook.as_ref().is_some_and(|hook| !hook_is_supported(hook));
@@ -99,13 +105,28 @@ fn of_container(path: &str, container: &Container) -> Vec<(String, &'static str)
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::{ExecAction, HTTPGetAction, Lifecycle};
+    use k8s_openapi::{
+        api::core::v1::{EmptyDirVolumeSource, ExecAction, HTTPGetAction, Lifecycle, ResourceRequirements, Volume},
+        apimachinery::pkg::api::resource::Quantity,
+    };
 
     use super::*;
 
     #[test]
     fn names_each_field_that_has_no_effect() {
+        let quantity = |text: &str| Quantity(text.into());
+        let limits =
+            [("cpu", "1"), ("ephemeral-storage", "1Gi")].map(|(name, limit)| (name.to_owned(), quantity(limit)));
+        let volume = |medium: &str| Volume {
+            empty_dir: Some(EmptyDirVolumeSource {
+                medium: Some(medium.into()),
+                size_limit: Some(quantity("1Mi")),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
         let container = Container {
+            resources: Some(ResourceRequirements { limits: Some(limits.into()), ..Default::default() }),
             liveness_probe: Some(Probe { exec: Some(ExecAction::default()), ..Default::default() }),
             readiness_probe: Some(Probe { http_get: Some(HTTPGetAction::default()), ..Default::default() }),
             lifecycle: Some(Lifecycle {
@@ -114,9 +135,16 @@ mod tests {
             }),
             ..Default::default()
         };
-        let spec = PodSpec { host_pid: Some(true), containers: vec![container], ..Default::default() };
+        let volumes = Some(vec![volume("Memory"), volume("")]);
+        let spec = PodSpec { host_pid: Some(true), containers: vec![container], volumes, ..Default::default() };
         let paths: Vec<String> = list(&spec).into_iter().map(|(path, _)| path).collect();
-        let expected = ["spec.hostPID", "spec.containers[0].livenessProbe", "spec.containers[0].lifecycle.preStop"];
+        let expected = [
+            "spec.hostPID",
+            "spec.volumes[1].emptyDir.sizeLimit",
+            "spec.containers[0].livenessProbe",
+            "spec.containers[0].resources.limits[ephemeral-storage]",
+            "spec.containers[0].lifecycle.preStop",
+        ];
         assert_eq!(paths, expected);
         assert!(list(&PodSpec::default()).is_empty());
     }

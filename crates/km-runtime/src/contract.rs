@@ -19,6 +19,9 @@ pub struct SandboxSpec {
     pub ports: Vec<PortMapping>,
     /// Lines of `/etc/resolv.conf`; empty: copy of the host's.
     pub resolv_conf: Vec<String>,
+    /// Lines at the end of `/etc/hosts`.
+    #[serde(default)]
+    pub hosts: Vec<String>,
     /// Opaque data of the kubelet, returned by `list`: from it a restarted kubelet adopts the pod.
     pub annotations: BTreeMap<String, String>,
 }

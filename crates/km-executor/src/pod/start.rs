@@ -9,7 +9,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, Pod, ResourceRequirements};
+use k8s_openapi::api::core::v1::{Container, HostAlias, Pod, ResourceRequirements};
 use km_pod::{
     Event, Exit, StartFailure, container_id, cpu_limit_milli, cpu_shares,
     downward::NodeFacts,
@@ -59,8 +59,15 @@ pub fn sandbox_spec(pod: &Pod, shared: &Shared) -> SandboxSpec {
         host_network,
         ports: if host_network { Vec::new() } else { ports.collect() },
         resolv_conf: shared.dns.resolv_conf(pod),
+        hosts: spec.host_aliases.iter().flatten().map(host_line).collect(),
         annotations: BTreeMap::new(),
     }
+}
+
+/// A line of `/etc/hosts`.
+fn host_line(alias: &HostAlias) -> String {
+    let names = alias.hostnames.iter().flatten().cloned();
+    std::iter::once(alias.ip.clone()).chain(names).collect::<Vec<_>>().join("\t")
 }
 
 /// Fetches an image, with each matching credential of the pod and at last without one.

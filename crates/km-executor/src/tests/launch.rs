@@ -213,11 +213,11 @@ async fn what_cannot_start_says_why() {
 }
 
 #[tokio::test]
-async fn a_container_is_told_of_services_and_of_the_text_in_config_maps() {
+async fn a_container_is_told_of_services_and_hosts_and_of_the_text_in_config_maps() {
     let world = World::new().await;
     world.api.put_config_map("n", "m", &[("text", "t")]);
     let of = |links: bool| {
-        json!({"enableServiceLinks": links, "containers": [{"name": "c", "image": "x:1",
+        json!({"enableServiceLinks": links, "hostAliases": [{"ip": "10.1.2.3", "hostnames": ["a", "b.c"]}], "containers": [{"name": "c", "image": "x:1",
             "envFrom": [{"configMapRef": {"name": "m"}}], "args": ["$(KUBERNETES_SERVICE_HOST)", "$(OF_N_SERVICE_PORT)"]}]})
     };
     for (name, links, port, variables) in [("all", true, "80", 15), ("few", false, "$(OF_N_SERVICE_PORT)", 8)] {
@@ -225,6 +225,7 @@ async fn a_container_is_told_of_services_and_of_the_text_in_config_maps() {
         world.journal.wait(&format!("t-{name} TASK_RUNNING")).await;
         let spec = world.runtime.spec(&format!("uid-{name}-c-0"));
         assert_eq!((spec.args[0].as_str(), spec.args[1].as_str()), ("10.96.0.1", port));
+        assert_eq!(world.runtime.sandbox(&format!("uid-{name}")).hosts, ["10.1.2.3\ta\tb.c"]);
         assert_eq!((&spec.env[0], spec.env.len()), (&("text".into(), "t".into()), variables), "{:?}", spec.env);
     }
 }

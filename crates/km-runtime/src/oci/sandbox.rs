@@ -140,7 +140,7 @@ impl Inner {
         let hosts = match record.ip {
             None => fs::read_to_string("/etc/hosts").unwrap_or_default(),
             Some(ip) => hosts_file(ip, &spec.hostname),
-        };
+        } + &lines(&spec.hosts);
         let hostname = if spec.host_network { host_name()? } else { spec.hostname.clone() };
         for (name, content) in [("resolv.conf", resolv_conf), ("hosts", hosts), ("hostname", format!("{hostname}\n"))] {
             fs::write(folder.join(name), content)?;

@@ -1,6 +1,6 @@
 //! Start, output, end, mounts, users, failures.
 
-use km_runtime::{ContainerSpec, ContainerState, Mount, Runtime, RuntimeError, builtin};
+use km_runtime::{ContainerSpec, ContainerState, Mount, Runtime, RuntimeError, SandboxSpec, builtin};
 
 use crate::support::{Host, exited, log, run, sandbox, shell, until};
 
@@ -70,7 +70,8 @@ async fn exit_codes_output_and_environment_come_through() {
 async fn files_are_mounted_where_and_how_the_pod_wants() {
     let host = Host::new();
     let runtime = host.open().await;
-    runtime.run_sandbox(&sandbox("p1")).await.unwrap();
+    let hosts = vec!["10.1.2.3\tfriend".to_owned()];
+    runtime.run_sandbox(&SandboxSpec { hosts, ..sandbox("p1") }).await.unwrap();
     let data = host.path("data");
     std::fs::create_dir_all(&data).unwrap();
     std::fs::write(data.join("in"), "from the host").unwrap();
@@ -78,14 +79,15 @@ async fn files_are_mounted_where_and_how_the_pod_wants() {
         "c1",
         "p1",
         "cat /data/in; echo; echo back > /data/out; touch /ro/x 2>/dev/null || echo read-only; \
-         touch /x 2>/dev/null || echo root read-only; grep -c host-p1 /etc/hosts; cat /etc/hostname; \
+         touch /x 2>/dev/null || echo root read-only; grep -c host-p1 /etc/hosts; grep -c '^10.1.2.3.friend' /etc/hosts; \
+         cat /etc/hostname; \
          ls /sys/kernel >/dev/null && echo sys; echo x 2>/dev/null > /proc/sys/kernel/hostname || echo proc protected",
     );
     let mount = |path: &str, read_only| Mount { host_path: data.clone(), container_path: path.into(), read_only };
     spec.mounts = vec![mount("/data", false), mount("/ro", true)];
     spec.read_only_root = true;
     let (status, text) = run(&runtime, spec).await;
-    let expected = "from the host\nread-only\nroot read-only\n1\nhost-p1\nsys\nproc protected\n";
+    let expected = "from the host\nread-only\nroot read-only\n1\n1\nhost-p1\nsys\nproc protected\n";
     assert_eq!((text.as_str(), status.exit_code), (expected, Some(0)));
     assert_eq!(std::fs::read_to_string(data.join("out")).unwrap(), "back\n");
 }
