@@ -162,7 +162,7 @@ impl Local {
             let flags = role::flags([
                 format!("--master=127.0.0.1:{}", state.mesos_port),
                 format!("--port={}", state.agent_ports[usize::from(number) - 1]),
-                format!("--hostname=agent-{number}"),
+                format!("--hostname={}", host_name(number)),
                 format!("--work-dir={}", self.layout.agent(number).display()),
                 format!("--resources={resources}"),
                 // Another number of agents, or another machine, changes what each of them has.
@@ -204,6 +204,8 @@ impl Local {
 
     async fn nodes_ready(&self, deadline: Instant) -> Result<Vec<String>, Failed> {
         let nodes: Api<Node> = Api::all(self.client().await?);
+        // Nodes of agents that a run of before had stay until the master gives those up.
+        let ours: Vec<String> = (1..=self.flags.agents).map(host_name).collect();
         loop {
             let ready: Vec<String> = nodes
                 .list(&ListParams::default())
@@ -212,8 +214,9 @@ impl Local {
                 .into_iter()
                 .filter(is_ready)
                 .filter_map(|node| node.metadata.name)
+                .filter(|name| ours.contains(name))
                 .collect();
-            if ready.len() >= usize::from(self.flags.agents) {
+            if ready.len() == ours.len() {
                 return Ok(ready);
             }
             if Instant::now() >= deadline {
@@ -239,8 +242,13 @@ pub fn is_ready(node: &Node) -> bool {
     conditions.is_some_and(|list| list.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"))
 }
 
-/// One agent's resources: every agent has all CPUs (containers share them by weight), its share of half of the memory and
-/// disk, and a thousand ports of its own, since all agents share this host's ports.
+/// What the agent of this number, from 1 up, calls itself; its node has that name.
+fn host_name(number: u16) -> String {
+    format!("agent-{number}")
+}
+
+/// One agent's resources: every agent has all CPUs (containers share them by weight), its share of three quarters of the
+/// memory, and 500 ports of its own, since all agents share this host's ports.
 fn resources(number: u16, agents: u16, given: Option<&str>) -> Result<String, Failed> {
     let first = 31_000 + (number - 1) * 500;
     let ports = format!("ports:[{first}-{}]", first + 499);

@@ -6,6 +6,7 @@ mod local;
 mod ports;
 mod report;
 mod wait;
+mod why;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -98,9 +99,11 @@ async fn serve(
         () = interrupted.cancelled() => Ok(()),
     };
     let outcome = match outcome {
+        // Who stops a cluster before anything runs does not want to hear that nothing does.
         Ok(()) => tokio::select! {
-            failed = cluster.failure() => Err(failed),
+            biased;
             () = interrupted.cancelled() => Ok(()),
+            failed = cluster.failure() => Err(failed),
         },
         Err(failed) => Err(failed),
     };
@@ -125,7 +128,10 @@ async fn bring_up(cluster: &mut Local, flags: &Flags, progress: &Progress) -> Re
     for manifest in &flags.apply {
         let name = format!("applied {}", manifest.display());
         let objects = progress
-            .step(&name, apply::apply(&client, manifest), |objects| format!("{} objects", objects.len()))
+            .step(&name, apply::apply(&client, manifest), |objects| match objects.len() {
+                1 => "1 object".to_owned(),
+                many => format!("{many} objects"),
+            })
             .await?;
         applied.extend(objects);
     }

@@ -7,7 +7,7 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{Api, Client, api::ListParams, core::Selector};
 use tokio::time::Instant;
 
-use super::apply::Applied;
+use super::{apply::Applied, why};
 use crate::exit::{Exit, Failed};
 
 /// Waits until every applied Deployment has all its replicas available and every applied Pod is ready. Answers the
@@ -20,39 +20,44 @@ pub async fn until_ready(client: &Client, applied: &[Applied], deadline: Instant
         }
         if Instant::now() >= deadline {
             let error = anyhow!("in time not ready: {}", waiting.join(", "));
-            return Err(Failed::new(Exit::Failure, error)
-                .way_out("`kubectl describe pods` and `kubectl get events` say why; --wait gives them longer"));
+            return Err(Failed::new(Exit::Failure, error).way_out(
+                "--wait gives them longer; without --apply the cluster stays up, so that `kubectl describe` can tell more",
+            ));
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
+/// Each object that is not ready, with the reason if one is known: whoever reads this cannot ask the cluster any more.
 async fn not_ready(client: &Client, applied: &[Applied]) -> Result<Vec<String>> {
     let mut waiting = Vec::new();
     for object in applied {
         let namespace = object.namespace.as_deref().unwrap_or("default");
-        let ready = match object.kind.as_str() {
+        let pods = Api::<Pod>::namespaced(client.clone(), namespace);
+        let (ready, why) = match object.kind.as_str() {
             "Deployment" => {
                 let found = Api::<Deployment>::namespaced(client.clone(), namespace).get(&object.name).await?;
-                available(&found) && has_its_pods(client, namespace, &found).await?
+                let selector = Selector::try_from(found.spec.selector.clone()).context("the Deployment's selector")?;
+                let pods =
+                    pods.list(&ListParams::default().labels_from(&selector)).await.context("cannot list pods")?;
+                // Its status alone may be that of an earlier run of the cluster.
+                let enough = i32::try_from(pods.iter().filter(|pod| is_ready(pod)).count())
+                    .is_ok_and(|ready| ready >= wanted(&found));
+                let why = pods.iter().filter(|pod| !is_ready(pod)).find_map(why::pod_waits);
+                (available(&found) && enough, why)
             }
-            "Pod" => is_ready(&Api::<Pod>::namespaced(client.clone(), namespace).get(&object.name).await?),
-            _ => true,
+            "Pod" => {
+                let found = pods.get(&object.name).await?;
+                (is_ready(&found), why::pod_waits(&found))
+            }
+            _ => (true, None),
         };
         if !ready {
-            waiting.push(format!("{} {namespace}/{}", object.kind, object.name));
+            let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+            waiting.push(format!("{} {namespace}/{}{why}", object.kind, object.name));
         }
     }
     Ok(waiting)
-}
-
-/// Whether as many of its pods are ready as it wants. Its status alone may be that of an earlier run of the cluster.
-async fn has_its_pods(client: &Client, namespace: &str, deployment: &Deployment) -> Result<bool> {
-    let selector = Selector::try_from(deployment.spec.selector.clone()).context("the Deployment's selector")?;
-    let pods = Api::<Pod>::namespaced(client.clone(), namespace);
-    let pods = pods.list(&ListParams::default().labels_from(&selector)).await.context("cannot list pods")?;
-    let ready = pods.iter().filter(|pod| is_ready(pod)).count();
-    Ok(i32::try_from(ready).is_ok_and(|ready| ready >= wanted(deployment)))
 }
 
 async fn running(client: &Client) -> Result<usize> {
