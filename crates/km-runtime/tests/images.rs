@@ -150,14 +150,16 @@ fn layers_are_shared_and_go_with_their_last_image() {
     store.load(&file(folder.path(), &one.docker_archive("again"))).unwrap();
     store.load(&file(folder.path(), &two.docker_archive("two"))).unwrap();
     assert_eq!(entries(&root.join("layers")), 3);
-    store.remove("one").unwrap();
-    store.remove("one").unwrap();
+    assert!(store.remove("one").unwrap());
+    assert!(!store.remove("one").unwrap(), "there is none any more");
+    assert!(!store.remove("0123456789ab").unwrap() && store.remove("No Name").is_err());
     assert_eq!(store.get("one").unwrap(), None);
     assert_eq!(store.get("again").unwrap().unwrap().references, ["docker.io/library/again:latest"]);
     assert_eq!(entries(&root.join("layers")), 3);
-    store.remove("again").unwrap();
+    let short = one.id().trim_start_matches("sha256:")[..12].to_owned();
+    assert!(store.remove(&short).unwrap(), "by the id that lists show");
     assert_eq!(entries(&root.join("layers")), 2);
-    store.remove(&two.id()).unwrap();
+    assert!(store.remove(&two.id()).unwrap());
     assert_eq!((entries(&root.join("layers")), store.list().unwrap().len()), (0, 0));
 }
 

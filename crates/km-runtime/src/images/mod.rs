@@ -161,21 +161,28 @@ impl ImageStore {
         Ok(images)
     }
 
-    /// Removes a reference, and the image when that was its last one and nothing runs it. Blocking.
+    /// Removes a reference, and the image when that was its last one and nothing runs it; or all references of an id,
+    /// which may be as short as lists show it. Answers whether there was any. Blocking.
     ///
     /// # Errors
     /// An invalid reference, or the disk. An absent reference is none.
-    pub fn remove(&self, reference: &str) -> Result<()> {
+    pub fn remove(&self, reference: &str) -> Result<bool> {
         let removing = || format!("removing image {reference:?}");
         let _lock = lock(&self.root.join("lock")).context(removing)?;
         let mut index = self.index().context(removing)?;
-        if reference.starts_with("sha256:") {
-            index.retain(|_, id| id != reference);
+        let before = index.len();
+        let name = Reference::from_str(reference).map(|name| name.to_string());
+        if name.as_ref().is_ok_and(|name| index.remove(name).is_some()) {
+            // A name may look like an id: it comes first.
+        } else if is_id(reference) {
+            index.retain(|_, id| !hex(id).starts_with(hex(reference)));
         } else {
-            index.remove(&Reference::from_str(reference)?.to_string());
+            name?;
         }
+        let removed = index.len() < before;
         write_json(&self.root.join("index.json"), &index).context(removing)?;
-        self.collect(&index).context(removing)
+        self.collect(&index).context(removing)?;
+        Ok(removed)
     }
 
     /// Removes images without reference that nothing runs, then layers without image. The index lock is held.
@@ -313,6 +320,12 @@ fn info(image: &Image, index: &BTreeMap<String, String>) -> ImageInfo {
         size: image.size,
         user: image.config.user.clone(),
     }
+}
+
+/// Whether it may be the id of an image, or its beginning.
+fn is_id(reference: &str) -> bool {
+    let digits = hex(reference);
+    digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn hex(digest: &str) -> &str {

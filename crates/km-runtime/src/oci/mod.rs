@@ -298,7 +298,7 @@ impl Runtime for OciRuntime {
 
     async fn remove_image(&self, reference: &str) -> Result<()> {
         let (images, reference) = (self.inner.images.clone(), reference.to_owned());
-        blocking(move || images.remove(&reference)).await
+        blocking(move || images.remove(&reference).map(drop)).await
     }
 
     async fn load_image(&self, file: &Path) -> Result<Vec<String>> {

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use km_runtime::images::ImageStore;
 
 use super::DataDir;
-use crate::exit::Failed;
+use crate::exit::{Exit, Failed};
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -39,7 +39,7 @@ pub struct List {
 pub struct Remove {
     #[command(flatten)]
     data: DataDir,
-    /// The image's reference, e.g. `busybox:1.35`.
+    /// The image's reference, e.g. `busybox:1.35`, or its id.
     reference: String,
 }
 
@@ -48,7 +48,10 @@ pub async fn run(command: Command) -> Result<(), Failed> {
         Command::Load(flags) => load(&flags),
         Command::List(flags) => list(&flags),
         Command::Rm(flags) => {
-            open(&flags.data)?.remove(&flags.reference).map_err(anyhow::Error::from)?;
+            if !open(&flags.data)?.remove(&flags.reference).map_err(anyhow::Error::from)? {
+                let missing = anyhow!("there is no image {}", flags.reference);
+                return Err(Failed::new(Exit::Failure, missing).way_out("`km image list` shows those that are there"));
+            }
             println!("removed {}", flags.reference);
             Ok(())
         }
@@ -57,7 +60,7 @@ pub async fn run(command: Command) -> Result<(), Failed> {
 
 fn load(flags: &Load) -> Result<(), Failed> {
     let store = open(&flags.data)?;
-    let references = store.load(&flags.file).with_context(|| format!("cannot load {}", flags.file.display()))?;
+    let references = store.load(&flags.file).map_err(|error| anyhow!("{error}"))?;
     for reference in references {
         println!("loaded {reference}");
     }
