@@ -50,6 +50,13 @@ fn wrong_input_is_named_and_disturbs_nothing() {
     kubectl.apply(&pod("once", CONTAINER));
     refused(&kubectl, &pod("once", CONTAINER), &["pods \"once\" already exists"]);
 
+    for version in ["apps/v1", "example.com/v1"] {
+        let widget = format!("apiVersion: {version}\nkind: Widget\nmetadata: {{name: w}}\n");
+        refused(&kubectl, &widget, &[&format!("no matches for kind \"Widget\" in version \"{version}\"")]);
+    }
+    let refusal = kubectl.fails("debug once --image=localhost/km/busybox:v1");
+    assert!(refusal.contains("pods/ephemeralcontainers is not served"), "{refusal}");
+
     kubectl.apply(&pod("huge", "{name: main, image: x, resources: {limits: {cpu: '900', memory: 32Mi}}}"));
     pending(&kubectl, "huge", &["0/1 nodes are available", "cpu"]);
     kubectl.apply(&pod(
