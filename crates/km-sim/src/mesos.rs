@@ -48,7 +48,7 @@ impl World {
 
     /// Gives the master an event; its answer, if it gave one.
     pub(crate) fn master_event_answered(&mut self, event: master::Event) -> Option<Answer> {
-        let mut answer = None;
+        let (mut answer, mut persisted) = (None, false);
         let actions = self.master.as_mut()?.handle(self.now, event);
         self.stirred.push(Sleeper::Master);
         for action in actions {
@@ -62,11 +62,15 @@ impl World {
                 }
                 master::Action::Close(connection) => self.closed_by_master(connection),
                 // Without faults no master reads what an earlier one left.
-                master::Action::Persist if self.settings.fault_pause.is_some() => {
-                    self.registry = self.master.as_ref().map(Master::registry).unwrap_or_default();
+                master::Action::Persist(change) if self.settings.fault_pause.is_some() => {
+                    self.registry.apply(change);
+                    persisted = true;
                 }
-                master::Action::Persist | master::Action::ToOperator { .. } => {}
+                master::Action::Persist(_) | master::Action::ToOperator { .. } => {}
             }
+        }
+        if persisted && self.master.as_ref().map(Master::registry).as_ref() != Some(&self.registry) {
+            self.violate(|| "what the master wrote down is not what it knows".to_owned());
         }
         answer
     }

@@ -1,6 +1,9 @@
 //! One allocation run over some agents.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap, hash_map::Entry},
+    time::Duration,
+};
 
 use km_mesos_proto::resources::{Quantities, Resources};
 
@@ -33,7 +36,8 @@ impl Allocator {
         }
         let mut grants = Vec::new();
         let mut room = Room::of(self);
-        if room.has_guarantees() {
+        let guarantees = room.has_guarantees();
+        if guarantees {
             for agent in &offerable {
                 self.serve_guarantees(now, agent, &mut room, &mut grants);
             }
@@ -41,7 +45,8 @@ impl Allocator {
         for agent in &offerable {
             self.serve_agent(now, agent, &mut room, &mut grants);
         }
-        join(grants)
+        // Without guarantees each of them was given to once.
+        if guarantees { join(grants) } else { grants }
     }
 
     fn is_offerable(&self, id: &str) -> bool {
@@ -141,14 +146,16 @@ fn is_enough(resources: &Resources, least: &[Quantities]) -> bool {
 
 /// One offer per framework, role and agent, though guarantees and fair share may both have given something.
 fn join(grants: Vec<Grant>) -> Vec<Grant> {
+    let mut places: HashMap<(String, String, String), usize> = HashMap::new();
     let mut joined: Vec<Grant> = Vec::new();
     for grant in grants {
-        let same = |other: &&mut Grant| {
-            other.framework == grant.framework && other.role == grant.role && other.agent == grant.agent
-        };
-        match joined.iter_mut().rev().find(same) {
-            Some(earlier) => earlier.resources += grant.resources,
-            None => joined.push(grant),
+        let whose = (grant.framework.clone(), grant.role.clone(), grant.agent.clone());
+        match places.entry(whose) {
+            Entry::Occupied(place) => joined[*place.get()].resources += grant.resources,
+            Entry::Vacant(place) => {
+                place.insert(joined.len());
+                joined.push(grant);
+            }
         }
     }
     joined

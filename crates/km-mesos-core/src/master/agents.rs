@@ -94,7 +94,8 @@ impl Master {
                 && agent.info.hostname == registration.info.hostname
                 && agent.info.port.unwrap_or(5051) == port
         };
-        self.agents.values().find(twin).map(|agent| agent.id.clone())
+        let mut on_host = self.hosts.on(&registration.info.hostname).filter_map(|id| self.agents.get(id));
+        on_host.find(twin).map(|agent| agent.id.clone())
     }
 
     /// An agent that the master has on its books connects anew.
@@ -107,6 +108,8 @@ impl Master {
         agent.version = registration.version.clone();
         agent.ip = registration.ip.clone();
         let changed = agent.info != registration.info;
+        self.hosts.remove(&agent.info.hostname, id);
+        self.hosts.add(&registration.info.hostname, id);
         agent.info = registration.info.clone();
         agent.total = validation::resource::read(&registration.resources);
         if let Some(old) = old.filter(|old| *old != connection) {
@@ -119,7 +122,7 @@ impl Master {
         self.merge_tasks(id, registration);
         self.resync_agent(id);
         if changed {
-            self.persist();
+            self.persist_agent(id);
         }
     }
 
@@ -139,11 +142,13 @@ impl Master {
             agent.deactivated = memory.deactivated;
             agent.drain = memory.drain;
             agent.drain_start = memory.drain_start;
+            self.draining.insert(id.to_owned());
         }
+        self.hosts.add(&agent.info.hostname, id);
         self.agents.insert(id.to_owned(), agent);
         self.peers.insert(connection, Peer::Agent(id.to_owned()));
         self.counters.count(if returns { "slave_reregistrations" } else { "slave_registrations" });
-        self.persist();
+        self.persist_agent(id);
         self.greet_agent(id);
         self.agent_added_event(id);
         self.merge_executors(id, &registration);

@@ -1,4 +1,4 @@
-//! What the master is started with, and what it keeps over restarts.
+//! What the master is started with.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -80,29 +80,4 @@ impl Config {
             cluster: None,
         }
     }
-}
-
-/// What survives a restart of the master, as Mesos' registry does: agents, maintenance, weights and quota, but
-/// neither frameworks nor tasks nor offers. The shell writes it to disk when told to by `Action::Persist`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Registry {
-    pub agents: Vec<RegisteredAgent>,
-    /// Unreachable agents with the time they became so.
-    pub unreachable: Vec<(v1::AgentInfo, Duration)>,
-    /// Ids of agents that are gone for ever, with the time.
-    pub gone: Vec<(String, Duration)>,
-    /// Machines under maintenance and those that are down.
-    pub schedule: v1::maintenance::Schedule,
-    pub down_machines: Vec<v1::MachineId>,
-    pub weights: BTreeMap<String, f64>,
-    pub quotas: Vec<v1::quota::QuotaConfig>,
-}
-
-/// An agent in the registry.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RegisteredAgent {
-    pub info: v1::AgentInfo,
-    pub deactivated: bool,
-    pub drain: Option<v1::DrainInfo>,
-    pub drain_start: Option<Duration>,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use km_mesos_proto::v1::{self, DrainState, master::call};
 
-use super::{Answer, Master};
+use super::{Answer, Master, agent::Agent};
 use crate::link::MasterMessage;
 
 impl Master {
@@ -27,6 +27,7 @@ impl Master {
         let (now, state) = (self.now, Some(drain));
         if let Some(agent) = self.agents.get_mut(&id) {
             (agent.deactivated, agent.drain, agent.drain_start) = (true, state, Some(now));
+            self.draining.insert(id.clone());
             self.allocator.set_agent_active(&id, false);
             self.rescind_offers_of_agent(&id);
             self.tell_agent(&id, MasterMessage::Drain { config });
@@ -37,7 +38,7 @@ impl Master {
                 super::RegisteredAgent { info: info.clone(), deactivated: true, drain: state, drain_start: Some(now) };
             self.unreachable_drains.insert(id.clone(), record);
         }
-        self.persist();
+        self.persist_agent(&id);
         self.check_drains();
         Answer::ok()
     }
@@ -57,7 +58,7 @@ impl Master {
                 super::RegisteredAgent { info: info.clone(), deactivated: true, drain: None, drain_start: None };
             self.unreachable_drains.insert(id.to_owned(), record);
         }
-        self.persist();
+        self.persist_agent(id);
         Answer::ok()
     }
 
@@ -91,7 +92,7 @@ impl Master {
             (agent.deactivated, agent.drain, agent.drain_start) = (false, None, None);
             let offerable = agent.offerable();
             self.allocator.set_agent_active(id, offerable);
-            self.persist();
+            self.persist_agent(id);
             return Answer::ok();
         }
         let memory = self.recovered.get_mut(id).or(self.unreachable_drains.get_mut(id));
@@ -99,7 +100,7 @@ impl Master {
             return Answer::refused(400, "Agent is not deactivated");
         };
         (memory.deactivated, memory.drain, memory.drain_start) = (false, None, None);
-        self.persist();
+        self.persist_agent(id);
         Answer::ok()
     }
 
@@ -113,20 +114,21 @@ impl Master {
 
     /// Finds agents on which nothing is left to drain.
     pub(super) fn check_drains(&mut self) {
-        let done: Vec<String> = self
-            .agents
-            .values()
-            .filter(|agent| agent.draining() && agent.connected() && agent.tasks.is_empty())
-            .map(|agent| agent.id.clone())
-            .collect();
-        for id in done {
+        if self.draining.is_empty() {
+            return;
+        }
+        let agents = &self.agents;
+        self.draining.retain(|id| agents.get(id).is_some_and(Agent::draining));
+        let draining = self.draining.iter().filter_map(|id| agents.get(id));
+        let done = draining.filter(|agent| agent.connected() && agent.tasks.is_empty());
+        for id in done.map(|agent| agent.id.clone()).collect::<Vec<_>>() {
             let Some(agent) = self.agents.get_mut(&id) else { continue };
             let Some(drain) = agent.drain.as_mut() else { continue };
             drain.state = DrainState::Drained as i32;
             if drain.config.mark_gone.unwrap_or(false) {
                 self.mark_gone(&id);
             }
-            self.persist();
+            self.persist_agent(&id);
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use km_mesos_proto::v1::{self, scheduler};
 
+use super::RegistryChange;
 use crate::link::{AgentMessage, MasterMessage};
 
 /// A stream that the shell holds open: a scheduler's, an operator's or an agent's. Never reused.
@@ -48,8 +49,8 @@ pub enum Action {
     ToAgent { connection: ConnectionId, message: Box<MasterMessage> },
     /// Closes a stream after all that was sent on it before.
     Close(ConnectionId),
-    /// Writes [`super::Master::registry`] to disk before any later action is carried out.
-    Persist,
+    /// Writes a change of the registry to disk before any later action is carried out.
+    Persist(RegistryChange),
 }
 
 /// An HTTP answer.

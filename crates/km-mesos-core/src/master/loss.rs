@@ -40,7 +40,7 @@ impl Master {
         if record.deactivated || record.drain.is_some() {
             self.unreachable_drains.insert(id.to_owned(), record);
         }
-        self.persist();
+        self.persist_agent(id);
     }
 
     /// Forgets agents that are lost for too long, or the oldest when there are too many.
@@ -55,17 +55,15 @@ impl Master {
         };
         let unreachable = stale(self.unreachable.iter().map(|(id, (_, since))| (*since, id.clone())).collect());
         let gone = stale(self.gone.iter().map(|(id, since)| (*since, id.clone())).collect());
-        if unreachable.is_empty() && gone.is_empty() {
-            return;
-        }
         for id in unreachable {
             self.unreachable.remove(&id);
             self.unreachable_drains.remove(&id);
+            self.persist_agent(&id);
         }
         for id in gone {
             self.gone.remove(&id);
+            self.persist_agent(&id);
         }
-        self.persist();
     }
 
     fn lose_sight_of(&mut self, framework_id: &str, task_id: &str, why: &str) {
@@ -101,7 +99,7 @@ impl Master {
         if let Some(connection) = agent.connection {
             self.close(connection);
         }
-        self.persist();
+        self.persist_agent(id);
         self.tell_agent_lost(id);
     }
 
@@ -119,7 +117,7 @@ impl Master {
         self.unreachable_drains.remove(id);
         if self.unreachable.remove(id).is_some() {
             self.unreachable_tasks_gone(id);
-            self.persist();
+            self.persist_agent(id);
             return;
         }
         self.tell_agent(id, MasterMessage::Refused { message: message.clone() });
@@ -129,13 +127,13 @@ impl Master {
         }
         self.lose_operations(id, v1::OperationState::OperationGoneByOperator, "Agent has been marked gone");
         let Some(agent) = self.take_agent(id) else {
-            self.persist();
+            self.persist_agent(id);
             return;
         };
         if let Some(connection) = agent.connection {
             self.close(connection);
         }
-        self.persist();
+        self.persist_agent(id);
         self.tell_agent_lost(id);
     }
 
@@ -208,6 +206,8 @@ impl Master {
         let held = agent.used.clone();
         self.allocator.remove_agent(id, &held);
         let agent = self.agents.remove(id)?;
+        self.hosts.remove(&agent.info.hostname, id);
+        self.draining.remove(id);
         self.counters.count("slave_removals");
         Some(agent)
     }

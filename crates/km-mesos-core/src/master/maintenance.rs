@@ -23,7 +23,7 @@ impl Master {
         };
         let touched: Vec<MachineId> = machines(&self.schedule).into_iter().chain(machines(&schedule)).collect();
         self.schedule = schedule;
-        self.persist();
+        self.persist_cluster();
         for agent in self.agents_on(&touched) {
             self.rescind_offers_of_agent(&agent);
             self.inverse_answers.retain(|(_, on), _| *on != agent);
@@ -77,7 +77,7 @@ impl Master {
             }
         }
         self.down_machines.extend(machines.iter().cloned());
-        self.persist();
+        self.persist_cluster();
         for agent in self.agents_on(machines) {
             self.tell_agent(&agent, MasterMessage::Refused { message: "Operator initiated 'Machine DOWN'".to_owned() });
             self.remove_agent(&agent, Reason::AgentRemoved, "Operator initiated 'Machine DOWN'");
@@ -106,7 +106,7 @@ impl Master {
             window.machine_ids.retain(|machine| !brought_up(machine));
         }
         self.schedule.windows.retain(|window| !window.machine_ids.is_empty());
-        self.persist();
+        self.persist_cluster();
         Answer::ok()
     }
 
@@ -153,10 +153,12 @@ impl Master {
     }
 
     fn agents_on(&self, machines: &[MachineId]) -> Vec<String> {
-        let on = |agent: &&super::agent::Agent| {
-            machines.iter().any(|machine| is_machine(machine, &agent.info.hostname, &agent.ip))
+        let agents_of = |machine: &MachineId| {
+            let on_host = self.hosts.on(text(&machine.hostname)).filter_map(|id| self.agents.get(id));
+            let here = on_host.filter(|agent| is_machine(machine, &agent.info.hostname, &agent.ip));
+            here.map(|agent| agent.id.clone()).collect::<Vec<_>>()
         };
-        self.agents.values().filter(on).map(|agent| agent.id.clone()).collect()
+        machines.iter().flat_map(agents_of).collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 

@@ -12,6 +12,7 @@ mod drain;
 mod event;
 mod feedback;
 mod framework;
+mod hosts;
 mod inverse;
 mod launch;
 mod loss;
@@ -24,7 +25,7 @@ mod operator;
 mod operator_stream;
 mod quota;
 mod reconcile;
-mod recovery;
+mod registry;
 mod snapshot;
 mod subscribe;
 mod task;
@@ -49,8 +50,9 @@ use event::Timer;
 use framework::Framework;
 use metrics::Counters;
 
-pub use config::{Config, RegisteredAgent, Registry};
+pub use config::Config;
 pub use event::{Action, Answer, Body, ConnectionId, Event};
+pub use registry::{AgentRecord, ClusterRecord, RegisteredAgent, Registry, RegistryChange};
 pub use task::terminal;
 pub use v0::Page;
 
@@ -73,6 +75,10 @@ pub struct Master {
     /// Removed frameworks, the newest last.
     completed: VecDeque<Framework>,
     agents: BTreeMap<String, Agent>,
+    /// The same by host name.
+    hosts: hosts::Hosts,
+    /// All agents that are draining, and perhaps some that were.
+    draining: BTreeSet<String>,
     /// Agents of the registry that did not come back yet after the master's start.
     recovered: BTreeMap<String, RegisteredAgent>,
     unreachable: BTreeMap<String, (v1::AgentInfo, Duration)>,
@@ -107,15 +113,17 @@ impl Master {
             frameworks: BTreeMap::new(),
             completed: VecDeque::new(),
             agents: BTreeMap::new(),
+            hosts: hosts::Hosts::default(),
+            draining: BTreeSet::new(),
             recovered: BTreeMap::new(),
             unreachable: BTreeMap::new(),
             unreachable_drains: BTreeMap::new(),
-            gone: registry.gone.iter().cloned().collect(),
+            gone: BTreeMap::new(),
             offers: BTreeMap::new(),
             inverse_offers: BTreeMap::new(),
             inverse_answers: BTreeMap::new(),
-            schedule: registry.schedule.clone(),
-            down_machines: registry.down_machines.clone(),
+            schedule: v1::maintenance::Schedule::default(),
+            down_machines: Vec::new(),
             allocator,
             peers: BTreeMap::new(),
             operators: VecDeque::new(),
@@ -155,6 +163,7 @@ impl Master {
             Event::Disconnected { connection } => self.disconnected(connection),
         }
         self.allocate_candidates();
+        self.check_indexes();
         std::mem::take(&mut self.out)
     }
 
@@ -250,10 +259,6 @@ impl Master {
     fn close(&mut self, connection: ConnectionId) {
         self.peers.remove(&connection);
         self.out.push(Action::Close(connection));
-    }
-
-    fn persist(&mut self) {
-        self.out.push(Action::Persist);
     }
 
     fn agent_message(&mut self, connection: ConnectionId, ip: String, message: AgentMessage) {

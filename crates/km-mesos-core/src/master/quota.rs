@@ -43,7 +43,7 @@ impl Master {
                 self.make_room(config);
             }
         }
-        self.persist();
+        self.persist_cluster();
         Answer::ok()
     }
 
@@ -76,7 +76,7 @@ impl Master {
             return Answer::refused(400, format!("Failed to validate remove quota request for path: {reason}"));
         }
         self.allocator.remove_quota(role);
-        self.persist();
+        self.persist_cluster();
         Answer::ok()
     }
 
@@ -185,7 +185,7 @@ impl Master {
         for (name, weight) in checked {
             self.allocator.set_weight(&name, weight);
         }
-        self.persist();
+        self.persist_cluster();
         if concerned {
             self.rescind_all_offers();
         }

@@ -15,6 +15,8 @@ pub const T0: Duration = Duration::from_secs(1_000_000);
 
 pub struct World {
     pub master: Master,
+    /// All that it wrote down.
+    pub written: Registry,
     pub now: Duration,
     next_connection: u64,
     /// What came on each scheduler's stream since it was last read.
@@ -57,8 +59,10 @@ impl World {
     }
 
     pub fn with(config: Config, registry: Registry) -> Self {
+        let master = Master::new(config, registry, T0);
         Self {
-            master: Master::new(config, registry, T0),
+            written: master.registry(),
+            master,
             now: T0,
             next_connection: 1,
             events: BTreeMap::new(),
@@ -96,9 +100,10 @@ impl World {
                     self.to_agents.entry(connection).or_default().push(*message);
                 }
                 Action::Close(connection) => self.closed.push(connection),
-                Action::Persist => {}
+                Action::Persist(change) => self.written.apply(change),
             }
         }
+        assert_eq!(self.written, self.master.registry(), "what was written down is what the master knows");
         answer
     }
 

@@ -9,7 +9,8 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use km_mesos_core::master::{Action, Answer, ConnectionId, Event, Master};
+use anyhow::Context;
+use km_mesos_core::master::{Action, Answer, ConnectionId, Event, Master, RegistryChange};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +21,7 @@ pub(super) struct Shell {
     core: Mutex<Master>,
     pub streams: Streams,
     pub auth: Auth,
-    registry: Option<RegistryFile>,
+    registry: Option<Mutex<RegistryFile>>,
     wake: Notify,
     started: (Duration, Instant),
     next_connection: AtomicU64,
@@ -28,16 +29,20 @@ pub(super) struct Shell {
 
 impl Shell {
     pub fn open(flags: &Flags, address: SocketAddr) -> anyhow::Result<Self> {
-        let registry = flags.work_dir.as_deref().map(RegistryFile::open).transpose()?;
+        let mut registry = flags.work_dir.as_deref().map(RegistryFile::open).transpose()?;
         let known = registry.as_ref().map(RegistryFile::read).transpose()?.unwrap_or_default();
         // A new id for each run: ids that it gives out then never repeat those of earlier runs.
         let config = flags.config(uuid::Uuid::new_v4().to_string(), address)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let core = Master::new(config, known, now);
+        if let Some(file) = &mut registry {
+            file.replace(&core.registry()).context("--work_dir: the registry can't be written")?;
+        }
         Ok(Self {
-            core: Mutex::new(Master::new(config, known, now)),
+            core: Mutex::new(core),
             streams: Streams::default(),
             auth: Auth::from_flags(flags)?,
-            registry,
+            registry: registry.map(Mutex::new),
             wake: Notify::new(),
             started: (now, Instant::now()),
             next_connection: AtomicU64::new(1),
@@ -73,7 +78,7 @@ impl Shell {
                 Action::ToOperator { connection, event } => self.streams.send(connection, &*event),
                 Action::ToAgent { connection, message } => self.streams.send_record(connection, &message.to_record()),
                 Action::Close(connection) => self.streams.close(connection),
-                Action::Persist => self.persist(&core),
+                Action::Persist(change) => self.persist(&core, &change),
             }
         }
         if core.next_deadline() != before {
@@ -82,10 +87,11 @@ impl Shell {
         answer
     }
 
-    fn persist(&self, core: &Master) {
-        if let Some(file) = &self.registry
-            && let Err(error) = file.write(&core.registry())
-        {
+    fn persist(&self, core: &Master, change: &RegistryChange) {
+        let Some(file) = &self.registry else { return };
+        // What a panic left half written is found out by the next start.
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = file.write(change, || core.registry()) {
             tracing::error!(%error, "the registry can't be written; a restart will not know its newest state");
         }
     }
