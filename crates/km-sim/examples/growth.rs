@@ -1,20 +1,31 @@
-//! What the scheduler's core costs as agents and pods grow, in simulated clusters without faults: all pods come at once,
-//! and when all run the scheduler is started again with one more pod to place.
+//! What the cores of scheduler and master cost as agents and pods grow, in simulated clusters without faults: all pods
+//! come at once, and when all run everything is reconciled and listed anew, and the scheduler is started again with one
+//! more pod to place.
 //!
-//! Costs are processor time of this thread, so a busy machine matters little. What grows with every pod shows in the
-//! ratios to the first line.
+//! Costs are processor time of this thread, so a busy machine matters little; what the simulation itself does beside the
+//! cores doesn't count. What grows with every pod or agent shows in the ratios to the first line.
 
-use std::time::Duration;
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use clap::Parser;
-use km_sim::{Report, Settings};
+use km_sim::{Costs, Measured, Meter, Settings};
+
+/// Most pods of an agent: what nodes take is said to be 110.
+const MOST_PODS_OF_AN_AGENT: usize = 100;
 
 #[derive(Parser)]
 struct Flags {
     /// How many pods, one cluster after the other.
     #[arg(long, value_delimiter = ',', default_value = "1000,4000,16000")]
     pods: Vec<usize>,
-    /// How many of them each agent gets.
+    /// How many agents, each with all numbers of pods that fit. Without it as many as the pods need.
+    #[arg(long, value_delimiter = ',')]
+    agents: Vec<usize>,
+    /// How many pods each agent gets, without `--agents`.
     #[arg(long, default_value_t = 20)]
     pods_per_agent: usize,
     /// Show the kinds of events that cost the most.
@@ -24,78 +35,76 @@ struct Flags {
 
 fn main() {
     let flags = Flags::parse();
-    println!(
-        "{:>8} {:>7} {:>10} {:>6} {:>9} {:>10} {:>6} {:>11} {:>6} {:>12}",
-        "pods", "agents", "us a pod", "ratio", "events", "us a event", "ratio", "restart, ms", "ratio", "to placement"
-    );
+    let mut sizes: Vec<(usize, usize)> =
+        flags.agents.iter().flat_map(|agents| flags.pods.iter().map(|pods| (*agents, *pods))).collect();
+    if sizes.is_empty() {
+        sizes = flags.pods.iter().map(|pods| (pods.div_ceil(flags.pods_per_agent.max(1)), *pods)).collect();
+    }
+    println!("{:>7} {:>7} | {}", "agents", "pods", COLUMNS.map(|name| format!("{name:>13} ratio")).join(" | "));
     let mut first = None;
-    for pods in flags.pods {
-        let agents = pods.div_ceil(flags.pods_per_agent.max(1));
-        let report = match km_sim::run(1, &Settings::growth(agents, pods, processor_time)) {
+    for (agents, pods) in sizes {
+        if pods > agents * MOST_PODS_OF_AN_AGENT {
+            println!("{agents:>7} {pods:>7} | more than {MOST_PODS_OF_AN_AGENT} pods an agent");
+            continue;
+        }
+        let meter = Meter { time: processor_time, memory: || HELD.load(Ordering::Relaxed) };
+        let report = match km_sim::run(1, &Settings::growth(agents, pods, meter)) {
             Ok(report) => report,
             Err(violation) => {
                 eprintln!("{violation}");
                 std::process::exit(1);
             }
         };
-        let row = Row::new(&report, pods);
-        let base = first.get_or_insert(row);
-        println!(
-            "{pods:>8} {agents:>7} {:>10.1} {:>6.2} {:>9} {:>10.2} {:>6.2} {:>11.1} {:>6.1} {:>10.2} s",
-            row.pod,
-            row.pod / base.pod,
-            row.events,
-            row.event,
-            row.event / base.event,
-            row.restart,
-            row.restart / base.restart,
-            row.to_placement,
-        );
+        let row = row(&report.measured, agents, pods);
+        let base = *first.get_or_insert(row);
+        let cells: Vec<String> =
+            row.iter().zip(base).map(|(value, base)| format!("{value:>13.2} {:>5.2}", value / base)).collect();
+        println!("{agents:>7} {pods:>7} | {}", cells.join(" | "));
         if flags.kinds {
-            show_kinds(&report);
+            show_kinds("scheduler", &report.measured.scheduler);
+            show_kinds("master", &report.measured.master);
         }
     }
-    println!("(to placement: virtual time from the election to the first ACCEPT)");
+    println!(
+        "(an object: a pod or an agent; bytes: of the core / of the pods and nodes themselves, which the process holds too)"
+    );
 }
 
-/// What is printed of one cluster.
-#[derive(Clone, Copy)]
-struct Row {
-    events: u64,
-    /// Microseconds.
-    pod: f64,
-    event: f64,
-    /// Milliseconds of the core until the second process placed its pod.
-    restart: f64,
-    to_placement: f64,
+const COLUMNS: [&str; 8] = [
+    "place us/pod",
+    "recon us/task",
+    "list us/obj",
+    "restart ms",
+    "restart us/ob",
+    "core B/obj",
+    "objects B/obj",
+    "register us",
+];
+
+fn row(measured: &Measured, agents: usize, pods: usize) -> [f64; COLUMNS.len()] {
+    let micros = |time: Duration| time.as_secs_f64() * 1e6;
+    let objects = (agents + pods) as f64;
+    let (_, restart) = measured.first_placements.get(1).copied().unwrap_or_default();
+    let (registrations, registering) = measured.master.get("registration").copied().unwrap_or_default();
+    [
+        micros(measured.placing) / pods as f64,
+        micros(measured.reconciliation) / measured.reconciled as f64,
+        micros(measured.list) / objects,
+        micros(restart) / 1e3,
+        micros(restart) / objects,
+        measured.memory as f64 / objects,
+        measured.objects as f64 / objects,
+        micros(registering) / registrations as f64,
+    ]
 }
 
-impl Row {
-    fn new(report: &Report, pods: usize) -> Self {
-        let total: Duration = report.costs.values().map(|(_, time)| *time).sum();
-        let events = report.costs.iter().filter(|(kind, _)| **kind != "next_wakeup").map(|(_, (count, _))| count).sum();
-        let microseconds = total.as_secs_f64() * 1e6;
-        let (to_placement, spent) = report.first_placements.get(1).copied().unwrap_or_default();
-        Self {
-            events,
-            pod: microseconds / pods as f64,
-            event: microseconds / events as f64,
-            restart: spent.as_secs_f64() * 1e3,
-            to_placement: to_placement.as_secs_f64(),
-        }
-    }
-}
-
-fn show_kinds(report: &Report) {
-    let mut kinds: Vec<_> = report.costs.iter().collect();
+fn show_kinds(whose: &str, costs: &Costs) {
+    let mut kinds: Vec<_> = costs.iter().collect();
     kinds.sort_by_key(|(_, (_, time))| std::cmp::Reverse(*time));
-    for (kind, (count, time)) in kinds.into_iter().take(6) {
+    for (kind, (count, time)) in kinds.into_iter().take(7) {
         let each = time.as_secs_f64() * 1e6 / *count as f64;
-        println!(
-            "{:>16} {kind:<20} {count:>9} times, {:>8.1} ms in all, {each:>8.2} us each",
-            "",
-            time.as_secs_f64() * 1e3
-        );
+        let all = time.as_secs_f64() * 1e3;
+        println!("{:>16} {whose}: {kind:<20} {count:>9} times, {all:>9.1} ms in all, {each:>9.2} us each", "");
     }
 }
 
@@ -107,4 +116,28 @@ fn processor_time() -> Duration {
     assert_eq!(result, 0, "every Linux has this clock");
     let part = |value: i64| u64::try_from(value).unwrap_or(0);
     Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec))
+}
+
+/// Bytes that were asked for and not given back.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// The system's allocator, counted.
+struct Counted;
+
+#[global_allocator]
+static ALLOCATOR: Counted = Counted;
+
+// SAFETY: everything is done by the system's allocator; what is counted beside it has no influence.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HELD.fetch_add(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promises are those that `System` needs.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(place, layout) }
+    }
 }

@@ -9,6 +9,7 @@ mod check;
 mod delivery;
 mod executor;
 mod faults;
+mod measure;
 mod mesos;
 mod operators;
 mod queue;
@@ -18,10 +19,11 @@ mod settings;
 mod workload;
 mod world;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 pub use check::Violation;
-pub use settings::Settings;
+pub use measure::{Costs, Measured};
+pub use settings::{Meter, Settings};
 
 /// What a run did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,11 +42,8 @@ pub struct Report {
     pub leaders: u64,
     /// Virtual time until everything was at rest.
     pub rested: Duration,
-    /// What the scheduler's core cost by kind of event: how many, and the time in all. Empty without a stopwatch.
-    pub costs: BTreeMap<&'static str, (u64, Duration)>,
-    /// Of each process that led and placed something: the virtual time from its election to its first placement, and what
-    /// its core cost until then.
-    pub first_placements: Vec<(Duration, Duration)>,
+    /// What the cores cost, and what was found when everything rested. Empty without a meter.
+    pub measured: Measured,
 }
 
 /// Runs one cluster for a while with faults, and then until it is at rest. The same seed does the same.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use km_mesos_core::{
     agent::{self, Agent, Recovered},
+    link::AgentMessage,
     master::{self, Answer, ConnectionId, Master},
 };
 use km_mesos_proto::{resources::Resources, v1};
@@ -49,7 +50,9 @@ impl World {
     /// Gives the master an event; its answer, if it gave one.
     pub(crate) fn master_event_answered(&mut self, event: master::Event) -> Option<Answer> {
         let (mut answer, mut persisted) = (None, false);
+        let (kind, start) = (kind(&event), self.start_of_cost());
         let actions = self.master.as_mut()?.handle(self.now, event);
+        self.count_cost(|measured| &mut measured.master, kind, start);
         self.stirred.push(Sleeper::Master);
         for action in actions {
             match action {
@@ -244,6 +247,19 @@ impl World {
     fn container_is_killed(&mut self, number: usize, container: &str) {
         self.process_ends(number, container, 9);
         self.executor_ends(number, container);
+    }
+}
+
+fn kind(event: &master::Event) -> &'static str {
+    match event {
+        master::Event::Tick => "tick",
+        master::Event::Subscribe { .. } => "subscribe",
+        master::Event::SchedulerCall { .. } => "scheduler's call",
+        master::Event::OperatorCall { .. } => "operator's call",
+        master::Event::OperatorSubscribe { .. } => "operator's subscribe",
+        master::Event::Agent { message, .. } if matches!(**message, AgentMessage::Register { .. }) => "registration",
+        master::Event::Agent { .. } => "agent's message",
+        master::Event::Disconnected { .. } => "disconnected",
     }
 }
 

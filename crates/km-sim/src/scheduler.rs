@@ -123,10 +123,10 @@ impl World {
     pub(crate) fn scheduler_event(&mut self, process: usize, event: Event) {
         let kind = kind(&event);
         let now = self.now;
+        let start = self.start_of_cost();
         let Some(core) = self.schedulers[process].core.as_mut() else { return };
-        let start = self.settings.stopwatch.map(|watch| watch());
         let actions = core.handle(now, event);
-        let cost = self.count_cost(kind, start);
+        let cost = self.count_cost(|measured| &mut measured.scheduler, kind, start);
         if let Some((_, spent)) = &mut self.schedulers[process].fresh {
             *spent += cost;
         }
@@ -138,26 +138,17 @@ impl World {
 
     pub(crate) fn next_scheduler_wakeup(&mut self, process: usize) -> Option<Duration> {
         let core = self.schedulers[process].core.as_ref()?;
-        let start = self.settings.stopwatch.map(|watch| watch());
+        let start = self.start_of_cost();
         let at = core.next_wakeup(self.now);
-        self.count_cost("next_wakeup", start);
+        self.count_cost(|measured| &mut measured.scheduler, "next_wakeup", start);
         at
-    }
-
-    fn count_cost(&mut self, kind: &'static str, start: Option<Duration>) -> Duration {
-        let (Some(start), Some(watch)) = (start, self.settings.stopwatch) else { return Duration::ZERO };
-        let took = watch().saturating_sub(start);
-        let cost = self.report.costs.entry(kind).or_default();
-        cost.0 += 1;
-        cost.1 += took;
-        took
     }
 
     fn scheduler_acts(&mut self, process: usize, action: Action) {
         if matches!(action, Action::Accept { .. })
             && let Some((elected, spent)) = self.schedulers[process].fresh.take()
         {
-            self.report.first_placements.push((self.now - elected, spent));
+            self.report.measured.first_placements.push((self.now - elected, spent));
         }
         match action {
             Action::ForgetFramework => self.api.keep_framework(None),

@@ -32,10 +32,18 @@ pub struct Settings {
     pub ping: Duration,
     /// How long the cluster has to come to rest after the faults.
     pub rest: Duration,
-    /// Measures the scheduler's core: the time since any start.
-    pub stopwatch: Option<fn() -> Duration>,
-    /// Whether the scheduler is started again when everything rests, with one more pod to place.
-    pub restart: bool,
+    /// Measures the cores of scheduler and master. When everything rests, the scheduler then reconciles, lists everything
+    /// anew, and is started again with one more pod to place.
+    pub meter: Option<Meter>,
+}
+
+/// What costs are measured by.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    /// The time since any start: best the processor time of the thread.
+    pub time: fn() -> Duration,
+    /// The bytes that the process holds of its allocator.
+    pub memory: fn() -> usize,
 }
 
 impl Settings {
@@ -58,15 +66,19 @@ impl Settings {
             latency: Duration::from_millis(40),
             ping: Duration::from_secs(3),
             rest: Duration::from_secs(1800),
-            stopwatch: None,
-            restart: false,
+            meter: None,
         }
     }
 
-    /// A cluster without faults in which users create so many pods at once, for measurements. Later its scheduler is
-    /// started again.
-    pub fn growth(agents: usize, pods: usize, stopwatch: fn() -> Duration) -> Self {
+    /// A cluster without faults in which users create so many pods at once, for measurements. Agents are as large as it
+    /// takes.
+    pub fn growth(agents: usize, pods: usize, meter: Meter) -> Self {
+        let size = Self::new(agents, Duration::from_secs(60));
+        let each = i64::try_from(pods.div_ceil(agents.max(1))).unwrap_or(i64::MAX);
         Self {
+            // The largest pods take 250 milli-CPUs, and each 64 MB. Something stays free, so that the last ones fit.
+            agent_milli_cpu: size.agent_milli_cpu.max(1000 * (1 + each.saturating_mul(250) / 1000)),
+            agent_megabytes: size.agent_megabytes.max(1024 + each.saturating_mul(64)),
             schedulers: 1,
             rivals: 0,
             max_pods: pods + 1,
@@ -75,9 +87,8 @@ impl Settings {
             fault_pause: None,
             operator_pause: None,
             ping: Duration::from_secs(15),
-            stopwatch: Some(stopwatch),
-            restart: true,
-            ..Self::new(agents, Duration::from_secs(60))
+            meter: Some(meter),
+            ..size
         }
     }
 }

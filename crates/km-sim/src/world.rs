@@ -159,16 +159,12 @@ impl World {
         self.run_until(self.faults_end)?;
         self.end_faults();
         self.report.rested = self.come_to_rest()? - self.faults_end;
-        if self.settings.restart {
-            (0..self.schedulers.len()).for_each(|process| self.scheduler_ends(process));
-            self.create_pod();
-            self.come_to_rest()?;
-        }
+        self.measure()?;
         Ok(self.report)
     }
 
     /// Runs until nothing happens any more; answers since when.
-    fn come_to_rest(&mut self) -> Result<Duration, Box<Violation>> {
+    pub(crate) fn come_to_rest(&mut self) -> Result<Duration, Box<Violation>> {
         let give_up = self.now + self.settings.rest;
         let mut calm_since = None;
         loop {
@@ -200,7 +196,7 @@ impl World {
         Moment { mono: self.now, wall: Timestamp::from_nanosecond(nanos).unwrap_or(Timestamp::UNIX_EPOCH) }
     }
 
-    fn run_until(&mut self, end: Duration) -> Result<(), Box<Violation>> {
+    pub(crate) fn run_until(&mut self, end: Duration) -> Result<(), Box<Violation>> {
         while let Some(at) = self.queue.next_time().filter(|at| *at < end) {
             let Some(delivery) = self.queue.pop() else { break };
             self.now = self.now.max(at);

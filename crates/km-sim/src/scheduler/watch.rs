@@ -115,6 +115,14 @@ impl World {
         }
     }
 
+    /// Lists for all watches of the process, as after a break that outlasted the history.
+    pub(crate) fn list_anew(&mut self, process: usize) {
+        let numbers: Vec<u64> = self.schedulers[process].watches.iter().map(|watch| watch.number).collect();
+        for number in numbers {
+            self.list(process, number);
+        }
+    }
+
     /// Everything that is there, and the deletion of what is there no more.
     fn list(&mut self, process: usize, number: u64) {
         self.note(|| format!("scheduler {process} lists for watch {number}"));
