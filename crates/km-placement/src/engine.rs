@@ -29,6 +29,8 @@ use crate::{
 const REMEMBERED: usize = 4_000_000;
 /// So many classes are kept whatever their size.
 const FEWEST_CLASSES: usize = 16;
+/// Fewer needs than this are not looked through for forgotten ones.
+const FEW_NEEDS: usize = 1024;
 
 /// A pod that has a node.
 #[derive(Clone, Debug)]
@@ -68,6 +70,8 @@ pub struct Engine {
     pub(crate) instances: BTreeMap<String, u32>,
     classes: BTreeMap<usize, Class>,
     shared: Map<Arc<Need>, ()>,
+    /// With so many needs it is looked for those that nobody has any more.
+    sweep_at: usize,
     choosers: BTreeMap<&'static str, Box<dyn Chooser>>,
     default: Box<dyn Chooser>,
     policy: Policy,
@@ -97,6 +101,7 @@ impl Engine {
             instances: BTreeMap::new(),
             classes: BTreeMap::new(),
             shared: Map::default(),
+            sweep_at: FEW_NEEDS,
             choosers: known.collect(),
             default,
             policy,
@@ -111,12 +116,19 @@ impl Engine {
         if let Some((known, ())) = self.shared.get_key_value(&need) {
             return Arc::clone(known);
         }
-        if self.shared.len() >= 1024 && self.shared.len() >= self.pods.bound() + self.classes.len() {
-            self.shared.retain(|need, ()| Arc::strong_count(need) > 1);
+        if self.shared.len() >= self.sweep_at {
+            self.sweep_needs();
         }
         let need = Arc::new(need);
         self.shared.insert(Arc::clone(&need), ());
         need
+    }
+
+    /// Forgets needs that nobody has any more. The next time is far enough that a need costs the same, however many there
+    /// are.
+    fn sweep_needs(&mut self) {
+        self.shared.retain(|need, ()| Arc::strong_count(need) > 1);
+        self.sweep_at = FEW_NEEDS.max(2 * self.shared.len());
     }
 
     /// A node came or is described anew.
@@ -325,10 +337,13 @@ impl Engine {
 
     /// Nothing waits: what was remembered to place faster is forgotten.
     pub fn rest(&mut self) {
+        if self.classes.is_empty() {
+            return;
+        }
         for class in std::mem::take(&mut self.classes).into_values() {
             class.end(&mut self.census);
         }
-        self.shared.retain(|need, ()| Arc::strong_count(need) > 1);
+        self.sweep_needs();
     }
 
     /// Ends the classes used least when they are too many.
@@ -357,5 +372,29 @@ fn subtract(from: &mut crate::Amounts, less: &crate::Amounts) {
                 from.other.remove(name);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forgotten_needs_are_never_more_than_those_in_use_or_a_few() {
+        let mut engine = Engine::new(Policy::default());
+        let mut used = Vec::new();
+        for number in 0..8 * FEW_NEEDS {
+            let need = engine.share(Need { namespace: format!("n{number}"), ..Need::default() });
+            if number % 3 == 0 {
+                used.push(need);
+            }
+            assert!(
+                engine.shared.len() <= FEW_NEEDS.max(2 * used.len() + 1),
+                "{} of {}",
+                engine.shared.len(),
+                used.len()
+            );
+        }
+        assert!(used.iter().all(|need| engine.shared.contains_key(need)));
     }
 }

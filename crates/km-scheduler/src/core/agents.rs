@@ -20,7 +20,7 @@ use super::{
 use crate::wire::domain;
 
 /// One agent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Agent {
     pub id: String,
     pub hostname: String,
@@ -48,6 +48,8 @@ pub(super) struct Agent {
     /// Region and zone.
     pub domain: Option<(String, String)>,
     pub has_gpus: bool,
+    /// Whether nothing changed since the master's list of agents was last taken in.
+    pub listed: bool,
     /// Whether attributes and the like are known, rather than the mere id.
     pub described: bool,
     /// What was last written about its node, to not write it again before the answer is seen.
@@ -77,7 +79,21 @@ impl Agents {
     pub fn get_mut(&mut self, id: &str) -> Option<&mut Agent> {
         let agent = self.by_id.get_mut(id)?;
         self.touched.insert(agent.hostname.clone());
+        agent.listed = false;
         Some(agent)
+    }
+
+    /// What the master lists of that host's agent is taken in again, though it didn't change.
+    pub fn look_again(&mut self, hostname: &str) {
+        if let Some(agent) = self.by_host.get(hostname).and_then(|id| self.by_id.get_mut(id)) {
+            agent.listed = false;
+        }
+    }
+
+    fn set_listed(&mut self, id: &str) {
+        if let Some(agent) = self.by_id.get_mut(id) {
+            agent.listed = true;
+        }
     }
 
     /// The agent that last showed itself under that host name.
@@ -100,7 +116,9 @@ impl Agents {
         self.by_host.insert(hostname.to_owned(), id.to_owned());
         self.touched.insert(hostname.to_owned());
         let new = || Agent { id: id.to_owned(), hostname: hostname.to_owned(), ..Agent::default() };
-        self.by_id.entry(id.to_owned()).or_insert_with(new)
+        let agent = self.by_id.entry(id.to_owned()).or_insert_with(new);
+        agent.listed = false;
+        agent
     }
 
     pub fn forget(&mut self, id: &str) {
@@ -269,6 +287,12 @@ impl Core {
     pub(super) fn on_agents(&mut self, now: Duration, seen: Vec<AgentSeen>, out: &mut Vec<Action>) {
         self.demand.agents_visible = true;
         for one in seen.iter().filter(|one| one.active) {
+            let known = self.agents.get(&one.id).filter(|agent| self.is_as_listed(agent, one)).cloned();
+            // What is known is looked at again only to see that it needn't be.
+            if known.is_some() && !cfg!(debug_assertions) {
+                continue;
+            }
+            let actions = out.len();
             self.meet_agent(now, &one.id, &one.hostname, out);
             if let Some(agent) = self.agents.get_mut(&one.id) {
                 agent.attributes.clone_from(&one.attributes);
@@ -283,6 +307,11 @@ impl Core {
             self.choose_executor(&one.id);
             self.ensure_node(&one.id, out);
             self.ensure_taints(now, &one.id, out);
+            self.agents.set_listed(&one.id);
+            if let Some(known) = known {
+                assert_eq!(out.len(), actions, "an agent that is as it was listed asks for something");
+                assert_eq!(self.agents.get(&one.id), Some(&known), "an agent that is as it was listed");
+            }
         }
         let trusted = self.subscribed.is_some_and(|since| since + self.config.unknown_grace <= now);
         if trusted {
@@ -290,17 +319,34 @@ impl Core {
         }
     }
 
-    /// That a maintenance was called off which we have agreed to is said nowhere but in the schedule.
+    /// Whether the list says of an agent what it said before, and nothing else happened to the agent.
+    fn is_as_listed(&self, agent: &Agent, seen: &AgentSeen) -> bool {
+        agent.listed
+            && agent.lost.is_none()
+            && self.agents.on_host(&seen.hostname).is_some_and(|current| current.id == seen.id)
+            && agent.attributes == seen.attributes
+            && agent.capacity == self.config.resource_names.amounts(&seen.resources)
+            && agent.ports == port_set(&seen.resources)
+            && agent.domain == seen.domain
+            && agent.has_gpus == has_gpus(&seen.resources)
+            && agent.upkeep == upkeep_of(agent, seen)
+    }
+
     fn note_upkeep(&mut self, now: Duration, seen: &AgentSeen, out: &mut Vec<Action>) {
         let Some(agent) = self.agents.get(&seen.id) else { return };
-        let window = match &seen.maintenance {
-            Maintenance::Untold => agent.upkeep.window,
-            Maintenance::NotPlanned => None,
-            Maintenance::Planned(planned) => Some(Window::new(planned)),
-        };
-        let upkeep = Upkeep { draining: seen.draining, deactivated: seen.deactivated, window };
+        let upkeep = upkeep_of(agent, seen);
         self.set_upkeep(now, &seen.id, upkeep, out);
     }
+}
+
+/// That a maintenance was called off which we have agreed to is said nowhere but in the schedule.
+fn upkeep_of(agent: &Agent, seen: &AgentSeen) -> Upkeep {
+    let window = match &seen.maintenance {
+        Maintenance::Untold => agent.upkeep.window,
+        Maintenance::NotPlanned => None,
+        Maintenance::Planned(planned) => Some(Window::new(planned)),
+    };
+    Upkeep { draining: seen.draining, deactivated: seen.deactivated, window }
 }
 
 fn has_gpus(resources: &[v1::Resource]) -> bool {

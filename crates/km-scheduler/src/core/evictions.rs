@@ -89,12 +89,16 @@ impl Core {
         let troubles = self.troubles(now);
         self.evictions.any = !troubles.is_empty();
         self.evictions.tried.retain(|_, attempt| attempt.under_way || troubles.contains_key(&attempt.agent_id));
-        let bound = self.tasks.live().filter(|task| task.flags.bound);
-        let concerned: Vec<(Task, Trouble)> =
-            bound.filter_map(|task| Some((task.clone(), *troubles.get(&task.agent_id)?))).collect();
-        self.evictions.asked.retain(|id, _| concerned.iter().any(|(task, _)| task.id == *id));
+        let on_agents =
+            troubles.iter().flat_map(|(agent, trouble)| self.tasks.of_agent(agent).map(|task| (task, *trouble)));
+        // Ordered by task.
+        let concerned: BTreeMap<String, (Task, Trouble)> = on_agents
+            .filter(|(task, _)| task.flags.bound)
+            .map(|(task, trouble)| (task.id.clone(), (task.clone(), trouble)))
+            .collect();
+        self.evictions.asked.retain(|id, _| concerned.contains_key(id));
         let mut questions = Vec::new();
-        for (task, trouble) in concerned {
+        for (task, trouble) in concerned.into_values() {
             if !self.is_eviction_due(now, &task, trouble) {
                 continue;
             }

@@ -11,10 +11,10 @@ impl Core {
     /// Brings capacity and allocatable of an agent's node in line, as far as extended resources go.
     pub(super) fn ensure_extended(&mut self, id: &str, out: &mut Vec<Action>) {
         let patch = self.agents.get(id).and_then(|agent| self.extended_patch(agent));
-        let Some(agent) = self.agents.get_mut(id) else { return };
-        if agent.asked_extended == patch {
+        if self.agents.get(id).is_none_or(|agent| agent.asked_extended == patch) {
             return;
         }
+        let Some(agent) = self.agents.get_mut(id) else { return };
         agent.asked_extended.clone_from(&patch);
         let Some(patch) = patch else { return };
         let name = agent.hostname.clone();

@@ -22,6 +22,7 @@ impl Core {
         self.queue.check_index();
         self.effects.check_index();
         self.agents.check_index();
+        self.check_strangers();
         self.check_tasks_of_agents();
     }
 

@@ -1,6 +1,6 @@
 //! Agents that went, and those that came back.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::api::core::v1::Node;
 use km_kube::keys;
@@ -32,11 +32,13 @@ impl Core {
     }
 
     pub(super) fn find_vanished(&mut self, now: Duration, seen: &[AgentSeen], out: &mut Vec<Action>) {
+        let ids: BTreeSet<&str> = seen.iter().map(|one| one.id.as_str()).collect();
+        let hostnames: BTreeSet<&str> = seen.iter().map(|one| one.hostname.as_str()).collect();
         let mut vanished: Vec<String> = Vec::new();
         for (name, node) in &self.nodes {
             let id = node.metadata.annotations.as_ref().and_then(|annotations| annotations.get(keys::SLAVE_ID));
-            let Some(id) = id.filter(|id| !seen.iter().any(|one| one.id == **id)) else { continue };
-            if seen.iter().any(|one| one.hostname == *name) {
+            let Some(id) = id.filter(|id| !ids.contains(id.as_str())) else { continue };
+            if hostnames.contains(name.as_str()) {
                 continue;
             }
             self.agents.learn(id, name);

@@ -25,9 +25,12 @@ impl Core {
     pub(super) fn on_node(&mut self, now: Duration, node: Arc<Node>, out: &mut Vec<Action>) {
         let Some(name) = node.metadata.name.clone() else { return };
         let before = self.nodes.insert(name.clone(), Arc::clone(&node));
-        if before.is_none_or(|before| matters(&before) != matters(&node)) {
+        if before.as_ref().is_none_or(|before| matters(before) != matters(&node)) {
             self.queue.stir(now);
             self.demand.touch(now);
+        }
+        if before.is_none_or(|before| before.metadata.annotations != node.metadata.annotations) {
+            self.agents.look_again(&name);
         }
         if let Some(id) = self.agents.on_host(&name).map(|agent| agent.id.clone()) {
             self.ensure_node(&id, out);
@@ -37,6 +40,7 @@ impl Core {
 
     pub(super) fn on_node_deleted(&mut self, name: &str, out: &mut Vec<Action>) {
         self.nodes.remove(name);
+        self.agents.look_again(name);
         if let Some(id) = self.agents.on_host(name).map(|agent| agent.id.clone()) {
             if let Some(agent) = self.agents.get_mut(&id) {
                 agent.asked = None;
@@ -67,7 +71,9 @@ impl Core {
         };
         let back = node.is_some_and(|node| ready_reason(node) == Some(AGENT_LOST));
         let Some(patch) = patch else {
-            if let Some(agent) = self.agents.get_mut(id) {
+            if agent.asked.is_some()
+                && let Some(agent) = self.agents.get_mut(id)
+            {
                 agent.asked = None;
             }
             if back {

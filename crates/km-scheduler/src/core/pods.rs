@@ -16,7 +16,9 @@ impl Core {
             // Deleted and created again between two looks.
             self.on_pod_deleted(now, &old);
         }
-        self.pod_by_name.insert(TaskName::of_pod(&uid), key.clone());
+        let name = TaskName::of_pod(&uid);
+        self.pod_by_name.insert(name, key.clone());
+        self.recovered.meet(name);
         self.pods.insert(key.clone(), Arc::clone(&new));
         if pod::is_mirror(&new) || pod::is_terminal(&new) {
             self.queue.remove(&key);

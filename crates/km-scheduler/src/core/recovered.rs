@@ -3,7 +3,10 @@
 //! They come from a scheduler before us that launched them and whose pods are not bound yet, or their pods were
 //! deleted while nobody listened. The first kind is adopted, the second killed, but only on proof.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use k8s_openapi::api::core::v1::Pod;
 use km_kube::{keys, pod};
@@ -30,11 +33,36 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Strangers {
     /// Agent and since when, by task id.
     open: BTreeMap<String, (String, Duration)>,
+    /// The same by the part of the id that names the pod.
+    by_name: BTreeSet<(TaskName, String)>,
+    /// Those whose pod came meanwhile; it may be gone again.
+    met: BTreeSet<String>,
     listing: bool,
     next_look: Option<Duration>,
 }
 
 impl Strangers {
+    fn add(&mut self, now: Duration, id: &str, agent: &str) {
+        if !self.open.contains_key(id) {
+            self.open.insert(id.to_owned(), (agent.to_owned(), now));
+            self.by_name.extend(TaskName::of_task(id).map(|name| (name, id.to_owned())));
+        }
+        self.next_look.get_or_insert(now + PATIENCE);
+    }
+
+    fn remove(&mut self, id: &str) {
+        if self.open.remove(id).is_some() {
+            TaskName::of_task(id).map(|name| self.by_name.remove(&(name, id.to_owned())));
+            self.met.remove(id);
+        }
+    }
+
+    /// A pod came: strangers may be its tasks.
+    pub fn meet(&mut self, name: TaskName) {
+        let named = self.by_name.range((name, String::new())..).take_while(|(other, _)| *other == name);
+        self.met.extend(named.map(|(_, id)| id.clone()));
+    }
+
     pub fn next_wakeup(&self) -> Option<Duration> {
         if self.listing || self.open.is_empty() { None } else { self.next_look }
     }
@@ -54,7 +82,7 @@ impl Core {
         if !is_alive(state) {
             let unknown = state == TaskState::TaskUnknown && self.believe_unknown(now) == TaskState::TaskUnknown;
             if state != TaskState::TaskUnreachable && !unknown {
-                self.recovered.open.remove(id);
+                self.recovered.remove(id);
                 self.kills.remove(id);
             }
             return;
@@ -63,10 +91,9 @@ impl Core {
         if self.kills.hasten(id, now + Duration::from_secs(1)) {
             return;
         }
-        let key = TaskName::of_task(id).and_then(|name| self.pod_by_name.get(&name)).cloned();
+        let key = self.pod_of_stranger(id).cloned();
         let Some(key) = key else {
-            self.recovered.open.entry(id.to_owned()).or_insert((agent, now));
-            self.recovered.next_look.get_or_insert(now + PATIENCE);
+            self.recovered.add(now, id, &agent);
             return;
         };
         self.meet_stranger(now, key, id, &agent, state, out);
@@ -110,8 +137,8 @@ impl Core {
                 // Ours yields if the stranger bound it. If nobody did yet, the question is asked again.
                 self.compare_with_task(now, key, pod, out);
                 if self.tasks.get(id).is_none() {
-                    self.recovered.open.entry(id.to_owned()).or_insert_with(|| (agent.to_owned(), now));
-                    self.recovered.next_look.get_or_insert(now + PATIENCE);
+                    self.recovered.add(now, id, agent);
+                    self.recovered.met.insert(id.to_owned());
                 }
             }
             _ => {
@@ -159,19 +186,20 @@ impl Core {
     /// Asks the API server itself for the pods of strangers.
     pub(super) fn confirm_strangers(&mut self, now: Duration, out: &mut Vec<Action>) {
         // Pods that came meanwhile.
-        let open: Vec<(String, String)> =
-            self.recovered.open.iter().map(|(id, (agent, _))| (id.clone(), agent.clone())).collect();
-        for (id, agent) in open {
-            let name = TaskName::of_task(&id);
-            if let Some(key) = name.and_then(|name| self.pod_by_name.get(&name)).cloned() {
+        let met = self.recovered.met.iter();
+        let met = met.filter_map(|id| Some((id.clone(), self.recovered.open.get(id)?.0.clone())));
+        for (id, agent) in met.collect::<Vec<_>>() {
+            if let Some(key) = self.pod_of_stranger(&id).cloned() {
                 if self.recovered.next_look.is_some_and(|look| look > now) && self.tasks.of_pod(&key).is_some() {
                     continue;
                 }
-                self.recovered.open.remove(&id);
+                self.recovered.remove(&id);
                 if self.tasks.get(&id).is_none() {
                     self.meet_stranger(now, key, &id, &agent, TaskState::TaskStaging, out);
                     self.reconciler.ask(&id);
                 }
+            } else {
+                self.recovered.met.remove(&id);
             }
         }
         let strangers = &mut self.recovered;
@@ -183,6 +211,16 @@ impl Core {
         }
     }
 
+    fn pod_of_stranger(&self, id: &str) -> Option<&PodKey> {
+        TaskName::of_task(id).and_then(|name| self.pod_by_name.get(&name))
+    }
+
+    /// Panics unless strangers whose pod is there are known to have met it.
+    pub(super) fn check_strangers(&self) {
+        let mut here = self.recovered.open.keys().filter(|id| self.pod_of_stranger(id).is_some());
+        assert!(here.all(|id| self.recovered.met.contains(id)), "strangers whose pod came");
+    }
+
     /// A fresh and complete list is there: strangers whose pod is not in it have none.
     pub(super) fn judge_strangers(&mut self, now: Duration, listing: &PodListing) {
         self.recovered.listing = false;
@@ -191,7 +229,7 @@ impl Core {
             tracing::warn!("the API server doesn't know our framework: tasks without pods are left alone");
             return;
         }
-        let names: Vec<TaskName> = listing.uids.iter().map(|uid| TaskName::of_pod(uid)).collect();
+        let names: BTreeSet<TaskName> = listing.uids.iter().map(|uid| TaskName::of_pod(uid)).collect();
         let known = |id: &str| TaskName::of_task(id).is_some_and(|name| names.contains(&name));
         // Those that came after the listing was asked for are judged by the next one.
         let old = |since: Duration| since + PATIENCE <= now;
@@ -204,7 +242,7 @@ impl Core {
             .collect();
         for (id, agent) in gone {
             tracing::warn!(task = id, "a task without a pod is killed");
-            self.recovered.open.remove(&id);
+            self.recovered.remove(&id);
             self.kill(now, &id, &agent);
         }
     }

@@ -63,7 +63,9 @@ impl Core {
             have.iter().filter(|taint| is_ours(taint, &gpu)).all(|ours| wanted.iter().any(|one| same(one, ours)))
                 && wanted.iter().all(|one| have.iter().any(|there| same(one, there)));
         if is_right {
-            if let Some(agent) = self.agents.get_mut(id) {
+            if agent.asked_taints.is_some()
+                && let Some(agent) = self.agents.get_mut(id)
+            {
                 agent.asked_taints = None;
             }
             return;
