@@ -66,16 +66,18 @@ fn main() {
         }
     }
     println!(
-        "(an object: a pod or an agent; bytes: of the core / of the pods and nodes themselves, which the process holds too)"
+        "(an object: a pod or an agent; poll: the master's list of agents, every 5 s; bytes: of the scheduler's core,"
     );
+    println!(" and of the pods and nodes themselves, which its process holds too; register: of the master's core)");
 }
 
-const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 9] = [
     "place us/pod",
     "recon us/task",
     "list us/obj",
     "restart ms",
     "restart us/ob",
+    "poll us/agent",
     "core B/obj",
     "objects B/obj",
     "register us",
@@ -85,6 +87,7 @@ fn row(measured: &Measured, agents: usize, pods: usize) -> [f64; COLUMNS.len()] 
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
     let objects = (agents + pods) as f64;
     let (_, restart) = measured.first_placements.get(1).copied().unwrap_or_default();
+    let (polls, polling) = measured.scheduler.get("agents").copied().unwrap_or_default();
     let (registrations, registering) = measured.master.get("registration").copied().unwrap_or_default();
     [
         micros(measured.placing) / pods as f64,
@@ -92,6 +95,7 @@ fn row(measured: &Measured, agents: usize, pods: usize) -> [f64; COLUMNS.len()] 
         micros(measured.list) / objects,
         micros(restart) / 1e3,
         micros(restart) / objects,
+        micros(polling) / (polls as f64 * agents as f64),
         measured.memory as f64 / objects,
         measured.objects as f64 / objects,
         micros(registering) / registrations as f64,

@@ -39,8 +39,8 @@ impl World {
         self.report.pods_created += 1;
         let milli: i64 = [50, 100, 250][self.rng.random_range(0..3)];
         let owner = self.rng.random_bool(0.5).then_some("replica-set");
-        // Names of stateful pods come back.
-        let again = self.rng.random_bool(0.2);
+        // Names of stateful pods come back. Where pods are counted each is another.
+        let again = self.rng.random_bool(0.2) && self.settings.meter.is_none();
         let number = if again { self.rng.random_range(0..10) } else { 10 + self.report.pods_created };
         let policy = ["Always", "Never"][self.rng.random_range(0..2)];
         let named = self.settings.work_pause.is_some() && self.rng.random_bool(0.05);
