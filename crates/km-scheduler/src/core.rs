@@ -233,6 +233,7 @@ impl Core {
                 km_offers::Action::Ended { offer, hostname, end } => {
                     tracing::debug!(offer = offer.value, hostname, ?end, "offer ended");
                     self.feed.node(&hostname);
+                    self.agents.look_again(&hostname);
                 }
                 km_offers::Action::Wake(_) => {}
             }

@@ -28,7 +28,8 @@ impl Master {
             return;
         }
         let mut asked: BTreeMap<String, Vec<v1::InverseOffer>> = BTreeMap::new();
-        for agent_id in self.agents.keys().cloned().collect::<Vec<_>>() {
+        let machines: Vec<_> = self.schedule.windows.iter().flat_map(|window| window.machine_ids.clone()).collect();
+        for agent_id in self.agents_on(&machines) {
             let Some(unavailability) = self.unavailability_of(&agent_id) else { continue };
             for framework in self.frameworks_on(&agent_id) {
                 if let Some(offer) = self.make_inverse_offer(&framework, &agent_id, unavailability) {

@@ -152,7 +152,7 @@ impl Master {
         self.schedule.windows.iter().flat_map(|window| &window.machine_ids).any(|one| same(one, machine))
     }
 
-    fn agents_on(&self, machines: &[MachineId]) -> Vec<String> {
+    pub(super) fn agents_on(&self, machines: &[MachineId]) -> Vec<String> {
         let agents_of = |machine: &MachineId| {
             let on_host = self.hosts.on(text(&machine.hostname)).filter_map(|id| self.agents.get(id));
             let here = on_host.filter(|agent| is_machine(machine, &agent.info.hostname, &agent.ip));

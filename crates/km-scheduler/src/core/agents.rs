@@ -287,7 +287,7 @@ impl Core {
     pub(super) fn on_agents(&mut self, now: Duration, seen: Vec<AgentSeen>, out: &mut Vec<Action>) {
         self.demand.agents_visible = true;
         for one in seen.iter().filter(|one| one.active) {
-            let known = self.agents.get(&one.id).filter(|agent| self.is_as_listed(agent, one)).cloned();
+            let known = self.agents.get(&one.id).filter(|agent| self.is_as_listed(now, agent, one)).cloned();
             // What is known is looked at again only to see that it needn't be.
             if known.is_some() && !cfg!(debug_assertions) {
                 continue;
@@ -320,9 +320,13 @@ impl Core {
     }
 
     /// Whether the list says of an agent what it said before, and nothing else happened to the agent.
-    fn is_as_listed(&self, agent: &Agent, seen: &AgentSeen) -> bool {
+    fn is_as_listed(&self, now: Duration, agent: &Agent, seen: &AgentSeen) -> bool {
+        // What time changes is due.
+        let upkeep_due = self.next_upkeep.is_some_and(|next| next <= now);
         agent.listed
+            && !upkeep_due
             && agent.lost.is_none()
+            && !self.is_said_to_be_lost(&agent.hostname)
             && self.agents.on_host(&seen.hostname).is_some_and(|current| current.id == seen.id)
             && agent.attributes == seen.attributes
             && agent.capacity == self.config.resource_names.amounts(&seen.resources)

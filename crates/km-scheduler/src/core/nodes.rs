@@ -69,7 +69,7 @@ impl Core {
             Some(node) => metadata_patch(node, &labels, &annotations),
             None => Some(json!({ "create": annotations })),
         };
-        let back = node.is_some_and(|node| ready_reason(node) == Some(AGENT_LOST));
+        let back = self.is_said_to_be_lost(&hostname);
         let Some(patch) = patch else {
             if agent.asked.is_some()
                 && let Some(agent) = self.agents.get_mut(id)
@@ -94,6 +94,11 @@ impl Core {
             Some(node) => Action::CreateNode { op, node },
             None => Action::PatchNode { op, name: hostname, patch, status: false },
         });
+    }
+
+    /// Whether the node says that its agent is lost.
+    pub(super) fn is_said_to_be_lost(&self, hostname: &str) -> bool {
+        self.nodes.get(hostname).is_some_and(|node| ready_reason(node) == Some(AGENT_LOST))
     }
 
     /// Whether the node carries all that a launch relies on: after a restart the same executor can be rebuilt from it.
