@@ -287,11 +287,12 @@ impl Core {
     pub(super) fn on_agents(&mut self, now: Duration, seen: Vec<AgentSeen>, out: &mut Vec<Action>) {
         self.demand.agents_visible = true;
         for one in seen.iter().filter(|one| one.active) {
-            let known = self.agents.get(&one.id).filter(|agent| self.is_as_listed(now, agent, one)).cloned();
+            let as_listed = self.agents.get(&one.id).is_some_and(|agent| self.is_as_listed(now, agent, one));
             // What is known is looked at again only to see that it needn't be.
-            if known.is_some() && !cfg!(debug_assertions) {
+            if as_listed && !cfg!(debug_assertions) {
                 continue;
             }
+            let known = self.agents.get(&one.id).filter(|_| as_listed).cloned();
             let actions = out.len();
             self.meet_agent(now, &one.id, &one.hostname, out);
             if let Some(agent) = self.agents.get_mut(&one.id) {
