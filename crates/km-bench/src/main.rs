@@ -5,8 +5,10 @@
 mod api;
 mod hollow;
 mod load;
+mod mesos;
 mod null_executor;
 mod null_framework;
+mod null_mesos_scheduler;
 mod null_scheduler;
 mod task;
 
@@ -29,6 +31,8 @@ enum Command {
     NullExecutor,
     /// A scheduler that binds each pod at once, to one node after the other.
     NullScheduler(null_scheduler::Flags),
+    /// A scheduler that launches each pod at once as a task of the first offer with room.
+    NullMesosScheduler(null_mesos_scheduler::Flags),
     /// Mesos agents whose executors bind pods and start no container.
     HollowAgents(hollow::Flags),
     /// Creates pods and waits until all are bound.
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
             Command::NullFramework(flags) => null_framework::run(flags).await,
             Command::NullExecutor => null_executor::run().await,
             Command::NullScheduler(flags) => null_scheduler::run(flags).await,
+            Command::NullMesosScheduler(flags) => null_mesos_scheduler::run(flags).await,
             Command::HollowAgents(flags) => hollow::run(flags).await,
             Command::Load(flags) => load::run(flags).await,
         }
