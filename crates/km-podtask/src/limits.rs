@@ -1,6 +1,8 @@
 //! How much of an agent a pod is counted with.
 
-use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use std::{borrow::Cow, sync::Arc};
+
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use km_kube::{
     keys,
     pod::{self, DefaultLimits, ResourceTotals},
@@ -29,14 +31,35 @@ pub fn settle(pod: &mut Pod, accounting: Accounting, defaults: &DefaultLimits) -
             annotations.insert(keys::COUNTED.to_owned(), keys::COUNTED_LIMITS.to_owned());
             pod.spec.as_ref().map(pod::limits).unwrap_or_default()
         }
-        Accounting::Requests => pod.spec.as_ref().map(|spec| counted_requests(spec, defaults)).unwrap_or_default(),
+        Accounting::Requests => requests(pod, defaults),
     }
 }
 
-fn counted_requests(spec: &PodSpec, defaults: &DefaultLimits) -> ResourceTotals {
-    let mut counted = spec.clone();
+/// The same for a pod that others hold, too: it is copied only if it changes.
+pub fn settle_shared(pod: &mut Arc<Pod>, accounting: Accounting, defaults: &DefaultLimits) -> ResourceTotals {
+    match accounting {
+        Accounting::Limits => settle(Arc::make_mut(pod), accounting, defaults),
+        Accounting::Requests => requests(pod, defaults),
+    }
+}
+
+fn requests(pod: &Pod, defaults: &DefaultLimits) -> ResourceTotals {
+    let Some(spec) = &pod.spec else { return ResourceTotals::default() };
+    let mut totals = pod::requests(&with_default_requests(spec, defaults));
+    // Mesos refuses a task without resources.
+    totals.milli_cpu = totals.milli_cpu.max(defaults.min_milli_cpu);
+    totals.memory_bytes = totals.memory_bytes.max(defaults.min_memory_bytes);
+    totals
+}
+
+/// Most pods name all requests and aren't copied.
+fn with_default_requests<'a>(spec: &'a PodSpec, defaults: &DefaultLimits) -> Cow<'a, PodSpec> {
     let pod_level = spec.resources.as_ref().is_some_and(|resources| resources.requests.is_some());
-    for container in counted.containers.iter_mut().filter(|_| !pod_level) {
+    if pod_level || spec.containers.iter().all(names_its_requests) {
+        return Cow::Borrowed(spec);
+    }
+    let mut counted = spec.clone();
+    for container in &mut counted.containers {
         let resources = container.resources.get_or_insert_default();
         for (name, default) in
             [("cpu", Quantity::from_milli(defaults.milli_cpu)), ("memory", Quantity::from_bytes(defaults.memory_bytes))]
@@ -46,9 +69,10 @@ fn counted_requests(spec: &PodSpec, defaults: &DefaultLimits) -> ResourceTotals 
             requests.entry(name.to_owned()).or_insert_with(|| limit.unwrap_or_else(|| default.into()));
         }
     }
-    let mut totals = pod::requests(&counted);
-    // Mesos refuses a task without resources.
-    totals.milli_cpu = totals.milli_cpu.max(defaults.min_milli_cpu);
-    totals.memory_bytes = totals.memory_bytes.max(defaults.min_memory_bytes);
-    totals
+    Cow::Owned(counted)
+}
+
+fn names_its_requests(container: &Container) -> bool {
+    let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+    requests.is_some_and(|requests| requests.contains_key("cpu") && requests.contains_key("memory"))
 }

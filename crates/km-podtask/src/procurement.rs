@@ -69,7 +69,7 @@ pub fn procure(
     let mut left = offered.clone();
     let mut resources = Vec::new();
     for (name, amount) in &want.amounts {
-        let taken = take(&mut left, name, *amount, allowed);
+        let taken = take_or_spoil(&mut left, name, *amount, allowed);
         resources.extend(taken.ok_or_else(|| ProcurementError::Insufficient(name.clone()))?);
     }
     let ports = map_ports(spec, &offered_ports(&left), allowed, strategy)?;
@@ -83,11 +83,23 @@ pub fn procure(
 /// them together are not enough.
 pub fn take(offered: &mut Vec<v1::Resource>, name: &str, want: i64, allowed: &[String]) -> Option<Vec<v1::Resource>> {
     let mut left = offered.clone();
+    let taken = take_or_spoil(&mut left, name, want, allowed)?;
+    *offered = left;
+    Some(taken)
+}
+
+/// The same, but what it takes when all of them are not enough is lost.
+fn take_or_spoil(
+    offered: &mut Vec<v1::Resource>,
+    name: &str,
+    want: i64,
+    allowed: &[String],
+) -> Option<Vec<v1::Resource>> {
     let mut taken = Vec::new();
     let mut open = want;
     for role in allowed {
         let mine = |one: &&mut v1::Resource| one.name == name && is_plain(one) && roles::of_resource(one) == role;
-        for resource in left.iter_mut().filter(mine) {
+        for resource in offered.iter_mut().filter(mine) {
             if let Some(part) = split(resource, open) {
                 open -= plenty(&part).min(open);
                 taken.push(part);
@@ -97,8 +109,7 @@ pub fn take(offered: &mut Vec<v1::Resource>, name: &str, want: i64, allowed: &[S
     if open > 0 {
         return None;
     }
-    left.retain(|resource| resource.name != name || !is_plain(resource) || plenty(resource) > 0);
-    *offered = left;
+    offered.retain(|resource| resource.name != name || !is_plain(resource) || plenty(resource) > 0);
     Some(taken)
 }
 

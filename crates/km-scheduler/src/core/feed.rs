@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -9,8 +10,8 @@ use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 use km_kube::{keys, pod};
 use km_mesos_proto::v1;
 use km_placement::{
-    Amounts, AssignedPod, Attribute, Budget, Engine, ExecutorNeed, NodeFacts, Policy, Pool, Ports, Refusal, Share,
-    Supply,
+    Amounts, AssignedPod, Attribute, Budget, Engine, ExecutorNeed, Need, NodeFacts, Policy, Pool, Ports, Refusal,
+    Share, Supply,
 };
 use km_podtask::{PodKey, ResourceNames, memory_counted, roles, thousandths};
 
@@ -30,6 +31,8 @@ pub(super) struct Feed {
     /// For owners whose pods have constraints: their pods.
     instances: BTreeMap<String, BTreeSet<PodKey>>,
     owners: BTreeMap<PodKey, String>,
+    /// What the placed pods need, with the objects that it was read from: a task changes more often than its pod.
+    needs: BTreeMap<PodKey, (Arc<Pod>, Arc<Need>)>,
 }
 
 /// The offers behind a pool.
@@ -48,6 +51,7 @@ impl Feed {
             victims: BTreeMap::new(),
             instances: BTreeMap::new(),
             owners: BTreeMap::new(),
+            needs: BTreeMap::new(),
         }
     }
 
@@ -195,8 +199,9 @@ impl Core {
             of_task.or_else(|| node_name(known).map(str::to_owned))
         };
         let place = known.and_then(|known| Some((host(&known)?, known)));
-        let need = place.and_then(|(node, known)| Some((self.placed_need(&known).ok()?, known, node)));
+        let need = place.and_then(|(node, known)| Some((self.known_need(key, &known)?, known, node)));
         let Some((need, known, node)) = need else {
+            self.feed.needs.remove(key);
             self.feed.engine.remove_pod(&id);
             return;
         };
@@ -205,6 +210,16 @@ impl Core {
         let terminating = pod::is_deleting(&known);
         let preempted = self.feed.victims.contains_key(key) || (terminating && is_preempted(&known));
         self.feed.engine.set_pod(AssignedPod { id, need, node, terminating, started, preempted });
+    }
+
+    /// The need of a placed pod, read again only from another object; none if it can't be understood.
+    fn known_need(&mut self, key: &PodKey, pod: &Arc<Pod>) -> Option<Arc<Need>> {
+        if let Some((_, need)) = self.feed.needs.get(key).filter(|(of, _)| Arc::ptr_eq(of, pod)) {
+            return Some(Arc::clone(need));
+        }
+        let need = self.placed_need(pod).ok()?;
+        self.feed.needs.insert(key.clone(), (Arc::clone(pod), Arc::clone(&need)));
+        Some(need)
     }
 
     /// What an executor would take of each pool that has room for it.

@@ -31,7 +31,7 @@ impl Core {
         let fresh = known.is_none();
         let other = known.is_some_and(|waiting| !Arc::ptr_eq(&waiting.pending.need, &need));
         let pending = PendingPod { id: key.to_string(), need, queued: 0 };
-        self.queue.put(now, key.clone(), uid(pod), (pending, Arc::new(settled), want), not_before);
+        self.queue.put(now, key.clone(), uid(pod), (pending, settled, want), not_before);
         if other {
             self.queue.stir_one(now, &key);
         }
@@ -41,16 +41,16 @@ impl Core {
     }
 
     /// The need of a pod that has its place.
-    pub(super) fn placed_need(&mut self, pod: &Pod) -> Result<Arc<Need>, NeedError> {
+    pub(super) fn placed_need(&mut self, pod: &Arc<Pod>) -> Result<Arc<Need>, NeedError> {
         let (settled, _, context) = self.settle(pod);
         let need = compile(&settled, Context { placed: true, ..context })?;
         Ok(self.feed.engine.share(need))
     }
 
     /// The pod as it is launched, its amounts as Mesos counts them, and what placement must know besides it.
-    fn settle(&self, pod: &Pod) -> (Pod, Want, Context) {
-        let mut settled = pod.clone();
-        let mut amounts = limits::settle(&mut settled, self.config.accounting, &self.config.default_limits);
+    fn settle(&self, pod: &Arc<Pod>) -> (Arc<Pod>, Want, Context) {
+        let mut settled = Arc::clone(pod);
+        let mut amounts = limits::settle_shared(&mut settled, self.config.accounting, &self.config.default_limits);
         let disk = amounts.other.get("ephemeral-storage").copied().unwrap_or(0);
         let mut want = Want::with_disk(amounts.milli_cpu, amounts.memory_bytes, disk);
         amounts.memory_bytes = memory_counted(memory_to_mesos(amounts.memory_bytes));

@@ -1,12 +1,15 @@
 //! Placement rounds and launches.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 use km_mesos_proto::v1;
 use km_placement::{PendingPod, Placement};
-use km_podtask::{Flags, PodKey, State, Task, TaskParts, executor, procure, strategy_of, task_info, task_name};
+use km_podtask::{
+    Flags, PodKey, PortStrategy, Procured, ProcurementError, State, Task, TaskParts, executor, procure, strategy_of,
+    task_info, task_name,
+};
 
-use super::{Action, CallOutcome, Core, Timing, agents::takes_executor, feed::PoolOffers};
+use super::{Action, CallOutcome, Core, Timing, agents::takes_executor, feed::PoolOffers, waiting::Waiting};
 
 /// The launches of one ACCEPT.
 struct Batch {
@@ -96,16 +99,10 @@ impl Core {
     /// Makes the task of a placed pod. What can't be procured against the plan's promise stays in the queue. Says
     /// whether it is launched.
     fn launch(&mut self, now: Duration, key: &PodKey, placement: &Placement, batch: &mut Batch) -> bool {
-        let Some(waiting) = self.queue.get(key).cloned() else { return false };
-        let mut left = batch.left.resources.clone();
-        if placement.with_executor && !takes_executor(&mut left, &batch.executor.resources) {
-            tracing::warn!(%key, agent = batch.agent_id, "the executor's resources are not offered");
-            return false;
-        }
-        let pod = &waiting.pod;
-        let spec = pod.spec.clone().unwrap_or_default();
-        let strategy = strategy_of(pod, self.config.port_strategy);
-        let procured = match procure(&mut left, &waiting.want, &spec, &waiting.pending.need.roles, strategy) {
+        let Some(waiting) = self.queue.get(key) else { return false };
+        let executor = placement.with_executor.then_some(batch.executor.resources.as_slice());
+        let strategy = strategy_of(&waiting.pod, self.config.port_strategy);
+        let procured = match take_all(&mut batch.left.resources, executor, waiting, strategy) {
             Ok(procured) => procured,
             Err(error) => {
                 tracing::warn!(%key, agent = batch.agent_id, %error, "a placed pod can't be procured");
@@ -113,6 +110,7 @@ impl Core {
             }
         };
         self.launches += 1;
+        let pod = Arc::clone(&waiting.pod);
         let launch = (self.generation << 20) ^ (self.launches & 0xF_FFFF);
         let task = Task {
             id: task_name(&waiting.uid, launch),
@@ -132,7 +130,7 @@ impl Core {
             updated: None,
         };
         let discovery = self.config.discovery;
-        let parts = TaskParts { task: &task, pod, executor: &batch.executor, discovery };
+        let parts = TaskParts { task: &task, pod: &pod, executor: &batch.executor, discovery };
         let info = match task_info(&parts) {
             Ok(info) => info,
             Err(error) => {
@@ -148,7 +146,6 @@ impl Core {
         }
         self.queue.remove(key);
         batch.with_executor |= placement.with_executor;
-        batch.left.resources = left;
         batch.tasks.push(info);
         batch.ids.push(id);
         true
@@ -190,4 +187,23 @@ impl Core {
             }
         }
     }
+}
+
+/// Takes what a pod needs, and before it what its executor does, out of what is left of the offers; or nothing.
+fn take_all(
+    left: &mut Vec<v1::Resource>,
+    executor: Option<&[v1::Resource]>,
+    waiting: &Waiting,
+    strategy: PortStrategy,
+) -> Result<Procured, ProcurementError> {
+    let spec = waiting.pod.spec.as_ref().map_or_else(Cow::default, Cow::Borrowed);
+    let pod = |left: &mut Vec<v1::Resource>| procure(left, &waiting.want, &spec, &waiting.pending.need.roles, strategy);
+    let Some(executor) = executor else { return pod(left) };
+    let mut rest = left.clone();
+    if !takes_executor(&mut rest, executor) {
+        return Err(ProcurementError::Insufficient("room for the executor".to_owned()));
+    }
+    let procured = pod(&mut rest)?;
+    *left = rest;
+    Ok(procured)
 }
