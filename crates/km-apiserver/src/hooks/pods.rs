@@ -1,6 +1,7 @@
 //! Pods: what admission adds, and the status that a new pod has.
 
 use km_kube::pod::qos_class;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{failure::Failure, registry::Hooks, server::Server};
@@ -56,7 +57,7 @@ fn tolerate(spec: &mut Value) {
 
 /// The class of a pod whose spec can be read; validation has its say about all others.
 fn class(pod: &Value) -> &'static str {
-    match serde_json::from_value(pod["spec"].clone()) {
+    match Deserialize::deserialize(&pod["spec"]) {
         Ok(spec) => qos_class(&spec).name(),
         Err(_) => "BestEffort",
     }

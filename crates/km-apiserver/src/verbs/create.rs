@@ -55,8 +55,9 @@ pub async fn new_object(
     let mut attempt = 0;
     loop {
         attempt += 1;
-        let mut draft = value.clone();
-        let name = if generated { generate(text(&value["metadata"]["generateName"])) } else { given.clone() };
+        // Only a generated name may have to be tried again.
+        let mut draft = if generated { value.clone() } else { std::mem::take(&mut value) };
+        let name = if generated { generate(text(&draft["metadata"]["generateName"])) } else { given.clone() };
         draft["metadata"]["name"] = name.as_str().into();
         // An object that is there is reported as such, before its content is found wrong.
         let key = kind.key(namespace.as_deref(), &name);
