@@ -7,6 +7,7 @@ mod cli;
 mod cluster;
 mod commands;
 mod exit;
+mod memory;
 mod progress;
 mod role;
 
@@ -18,5 +19,6 @@ fn main() -> ExitCode {
         let words: Vec<String> = arguments[2..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
         return ExitCode::from(u8::try_from(km_runtime::shim::main(&words)).unwrap_or(1));
     }
+    memory::use_small_pages();
     cli::run(arguments)
 }

@@ -32,6 +32,10 @@ const CANNOT_CREATE: i32 = 128;
 pub fn run(bundle: &Bundle) -> i32 {
     // Fails only for a leader of a process group, which is then as independent as it needs to be.
     let _already_leader = nix::unistd::setsid();
+    // Who started us may have no use for huge pages; the container decides for itself.
+    if let Err(error) = nix::sys::prctl::set_thp_disable(false) {
+        eprintln!("huge pages stay switched off: {error}");
+    }
     match supervise(bundle) {
         Ok(()) => 0,
         Err(error) => {

@@ -46,6 +46,7 @@ fn pods_see_what_their_manifest_says_and_end_as_kubernetes_says() {
     two_containers_share_the_network(&kubectl);
     labels_and_resources_change_while_the_pod_runs(&kubectl);
     a_host_port_that_something_else_holds_is_named(&kubectl);
+    huge_pages_are_as_on_the_host(&kubectl);
 
     turn.cluster.stop();
 }
@@ -69,6 +70,15 @@ fn environment_volumes_and_working_directory(kubectl: &Kubectl) {
         log,
         "hello world $(WHO) $(NOBODY)|blue|from-secret|sees|/tmp|from-configmap|from-secret\nshared\nsees\n"
     );
+}
+
+/// What our own processes do without is not taken from containers, which are their children.
+fn huge_pages_are_as_on_the_host(kubectl: &Kubectl) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let on_the_host: String = status.lines().filter(|line| line.starts_with("THP_enabled")).collect();
+    kubectl.apply(&pod("huge", "grep THP_enabled /proc/self/status || true", "", ""));
+    ends(kubectl, "huge", "Succeeded");
+    assert_eq!(kubectl.run("logs huge").trim_end(), on_the_host);
 }
 
 fn exit_codes_and_reasons(kubectl: &Kubectl) {

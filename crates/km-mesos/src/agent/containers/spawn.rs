@@ -1,10 +1,13 @@
 //! Starts a container's process: in a session of its own, in its sandbox, with its output there.
 
-use std::{fs::File, io, process::Stdio};
+use std::{fs::File, process::Stdio};
 
 use anyhow::{Context, anyhow};
 use km_mesos_core::agent::Launch;
-use nix::unistd::{User, geteuid, setsid};
+use nix::{
+    sys::prctl::set_thp_disable,
+    unistd::{User, geteuid, setsid},
+};
 use tokio::process::{Child, Command};
 
 pub(super) fn spawn(launch: &Launch) -> anyhow::Result<Child> {
@@ -14,9 +17,14 @@ pub(super) fn spawn(launch: &Launch) -> anyhow::Result<Child> {
     if let Some(user) = user_of(launch)? {
         command.uid(user.uid.as_raw()).gid(user.gid.as_raw()).env("HOME", &user.dir).env("USER", &user.name);
     }
-    // SAFETY: setsid is async-signal-safe, and nothing else happens between fork and exec.
+    // SAFETY: both are single system calls and async-signal-safe, and nothing else happens between fork and exec.
     unsafe {
-        command.pre_exec(|| setsid().map(drop).map_err(io::Error::from));
+        command.pre_exec(|| {
+            // What the agent wants for itself is not for its containers.
+            set_thp_disable(false)?;
+            setsid()?;
+            Ok(())
+        });
     }
     // A container outlives the agent, so dropping the handle must not end it; that is tokio's default.
     command.spawn().with_context(|| format!("cannot start {:?}", launch.command.value()))
