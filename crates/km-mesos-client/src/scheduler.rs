@@ -86,10 +86,18 @@ impl SchedulerClient {
         framework: v1::FrameworkInfo,
         suppressed_roles: Vec<String>,
     ) -> Result<(Session, EventStream), ClientError> {
+        self.subscribe_as(call::Subscribe { framework_info: framework, suppressed_roles, ..Default::default() }).await
+    }
+
+    /// The same with all that SUBSCRIBE may say.
+    ///
+    /// # Errors
+    /// See [`SchedulerClient::subscribe`].
+    pub async fn subscribe_as(&self, subscribe: call::Subscribe) -> Result<(Session, EventStream), ClientError> {
         let call = Call {
-            framework_id: framework.id.clone(),
+            framework_id: subscribe.framework_info.id.clone(),
             r#type: Some(call::Type::Subscribe.into()),
-            subscribe: Some(call::Subscribe { framework_info: framework, suppressed_roles, ..Default::default() }),
+            subscribe: Some(subscribe),
             ..Default::default()
         };
         let post = self.post(&call, None);

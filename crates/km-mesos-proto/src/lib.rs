@@ -1,5 +1,6 @@
 //! Mesos v1 messages, the Mesos JSON dialect, RecordIO framing and the resource algebra. No IO.
 
+pub mod constraints;
 mod ids;
 pub mod json;
 pub mod recordio;

@@ -34,6 +34,8 @@ pub enum DeclineReason {
     Idle,
     /// It can never be used by this scheduler (for example another executor runs on the agent).
     Incompatible,
+    /// Of a role or an agent that the framework wants no offers of.
+    Unwanted,
 }
 
 impl DeclineReason {
@@ -43,6 +45,7 @@ impl DeclineReason {
             Self::Expired => "expired",
             Self::Idle => "idle",
             Self::Incompatible => "compat",
+            Self::Unwanted => "unwanted",
         }
     }
 }

@@ -75,6 +75,11 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), regex })
     }
 
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
     fn matches(&self, value: &str) -> bool {
         self.regex.as_ref().is_some_and(|regex| regex.is_match(value))
     }

@@ -16,6 +16,7 @@ mod evictions;
 mod executors;
 mod extended;
 mod feed;
+mod framework;
 mod invariants;
 mod kills;
 mod lost;
@@ -37,11 +38,12 @@ mod view;
 mod waiting;
 
 pub use action::{Action, EventKind, Timing};
-pub use asked::{AgentLine, Asked, DeclinedLine, ExplainPage, HeldLine, OffersPage};
+pub use asked::{AgentLine, Asked, DeclinedLine, ExplainPage, HeldLine, OffersPage, RoleLine};
 pub use config::Config;
 pub use effects::OpId;
 pub use event::{AgentSeen, ApiFailure, ApiReply, CallOutcome, Event, Maintenance, PodListing, Request};
 pub use executors::ExecutorLine;
+pub use framework::{Framework, FrameworkAnswer, Subscription, subscribed as subscribed_roles};
 pub use reconcile::{Tallies, Tally};
 pub use spreading::DefaultSpread;
 pub use view::{OfferLine, PodLine, QueueLine, TaskLine, Waiting};
@@ -77,6 +79,7 @@ pub struct Core {
     feed: Feed,
     declines: asked::Declines,
     reconciler: Reconciler,
+    standing: framework::Standing,
     effects: Effects,
     evictions: evictions::Evictions,
     /// The selectors of services by namespace and name.
@@ -106,6 +109,7 @@ impl Core {
             prototypes,
             reconciler: Reconciler::new(&config),
             feed: Feed::new(config.policy),
+            standing: framework::Standing::new(&config.framework),
             config,
             generation,
             launches: 0,
@@ -140,9 +144,10 @@ impl Core {
         let mut out = Vec::new();
         self.note_change(now, &event);
         match event {
-            Event::Subscribed { framework_id, suppressed } => {
-                self.on_subscribed(now, framework_id, suppressed, &mut out);
-            }
+            Event::Subscribed(subscription) => self.on_subscribed(now, *subscription, &mut out),
+            Event::SubscriptionRefused(reason) => self.on_subscription_refused(now, reason, &mut out),
+            Event::Configured(framework) => self.on_configured(now, framework, &mut out),
+            Event::FrameworkAnswer { number, answer } => self.on_framework_answer(now, number, answer, &mut out),
             Event::Disconnected => self.on_disconnected(now, &mut out),
             Event::FrameworkRemoved => self.on_framework_removed(&mut out),
             Event::Offers(offers) => self.on_offers(now, offers, &mut out),
@@ -240,13 +245,14 @@ impl Core {
         }
     }
 
-    fn on_subscribed(&mut self, now: Duration, framework_id: String, suppressed: bool, out: &mut Vec<Action>) {
+    fn on_subscribed(&mut self, now: Duration, subscription: Subscription, out: &mut Vec<Action>) {
         // A connection may be replaced without its end being seen.
         self.offers(now, km_offers::Event::Disconnected, out);
         let first = self.framework_id.is_none() && self.generation > 1;
-        self.framework_id = Some(framework_id);
+        self.framework_id = Some(subscription.framework_id.clone());
         self.subscribed = Some(now);
-        self.demand.subscribed(now, suppressed);
+        self.demand.subscribed(now, subscription.suppressed);
+        self.framework_subscribed(now, &subscription, out);
         self.reconciler.subscribed(now);
         self.evictions.stir(now);
         if first {

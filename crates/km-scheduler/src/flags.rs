@@ -3,7 +3,9 @@
 mod duration;
 mod election;
 mod executor;
+mod framework;
 mod master;
+mod offer_constraints;
 mod retired;
 mod settings;
 mod tuning;
@@ -15,6 +17,8 @@ use clap::{ArgAction, Args, Parser};
 use duration::parse_duration;
 pub use election::ElectionFlags;
 pub use executor::ExecutorFlags;
+pub(crate) use framework::CHANGEABLE;
+pub use framework::GivenFlags;
 pub use retired::{RETIRED, RetiredFlags};
 pub use settings::FlagsError;
 pub use tuning::Tuning;
@@ -22,6 +26,9 @@ pub use tuning::Tuning;
 /// Runs the scheduler: a Mesos framework that launches each pod as one task.
 #[derive(Args, Clone, Debug)]
 pub struct Flags {
+    /// Which flags the configuration file doesn't set. It stands first as what is read is taken out of the matches.
+    #[command(flatten)]
+    pub given: GivenFlags,
     /// Address to serve HTTP on.
     #[arg(long, default_value = "127.0.0.1")]
     pub address: IpAddr,
@@ -73,6 +80,10 @@ pub struct Flags {
     /// `prod=cpus:4,test=cpus:0.5`. When empty the master decides.
     #[arg(long, default_value = "")]
     pub mesos_min_allocatable_resources: String,
+    /// Which agents offers are wanted from: constraints as pods have them, for all roles as `[["rack","LIKE","r[12]"]]` or by
+    /// role as `{"prod":[["@zone","IS","a"]]}`, or the JSON of Mesos' OfferConstraints. From all when empty.
+    #[arg(long, default_value = "")]
+    pub mesos_offer_constraints: String,
     /// What Kubernetes calls resources of Mesos, as pairs such as `gpus=nvidia.com/gpu`, comma-separated. Others are called
     /// alike; those without a domain get `k8s.mesosphere.io/`.
     #[arg(long, default_value = "gpus=nvidia.com/gpu", value_delimiter = ',')]

@@ -11,5 +11,5 @@ mod flags;
 mod shell;
 pub mod wire;
 
-pub use flags::{ExecutorFlags, Flags, FlagsError, RETIRED, RetiredFlags, Tuning};
+pub use flags::{ExecutorFlags, Flags, FlagsError, GivenFlags, RETIRED, RetiredFlags, Tuning};
 pub use shell::start;

@@ -13,6 +13,7 @@ mod master;
 mod metrics;
 mod profile;
 mod refusals;
+mod reload;
 mod service;
 mod status;
 mod term;
@@ -35,7 +36,7 @@ use term::{End, Office};
 /// Starts the scheduler. Returns once its port is bound; it connects to API server and master by itself and keeps
 /// trying. After `stop` it ends without touching pods or tasks: the next scheduler takes them over.
 pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Started> {
-    let flags = flags.resolve()?;
+    let (given, flags) = (flags.clone(), flags.resolve()?);
     let client = kubeconfig::client(flags.kubeconfig.as_deref(), flags.api_servers.first()).await?;
     let masters = flags.masters()?;
     let credentials = flags.credentials()?;
@@ -49,11 +50,22 @@ pub async fn start(flags: Flags, stop: CancellationToken) -> anyhow::Result<Star
     let metrics = metrics::Metrics::default();
     metrics::count_panics();
     let profile = profile::Profile::default();
-    let router = http::router(&flags, Arc::clone(&status), &metrics, &profile, &artifacts);
-    let executor = artifacts.executor();
-    let (flags, audience) = (Arc::new(flags), watch_channel::Sender::new(None));
-    let office =
-        Office { flags, client, masters, credentials, executor, status, metrics, profile, served: address, audience };
+    let settings = reload::Settings::new(given, flags.clone(), Arc::clone(&status), metrics.clone());
+    settings.heed_hangups(stop.clone())?;
+    let router = http::router(&flags, Arc::clone(&status), &metrics, &profile, &artifacts).merge(settings.router());
+    let (executor, audience) = (artifacts.executor(), watch_channel::Sender::new(None));
+    let office = Office {
+        settings,
+        client,
+        masters,
+        credentials,
+        executor,
+        status,
+        metrics,
+        profile,
+        served: address,
+        audience,
+    };
     let task = tokio::spawn(async move {
         let ended = stop.child_token();
         let serving = {
@@ -78,9 +90,9 @@ async fn run(office: &Office, mut handover: mpsc::Receiver<()>, stop: &Cancellat
         std::future::pending().await
     };
     let leading = async {
-        let election = &office.flags.election;
+        let election = office.settings.now().election.clone();
         if election.leader_elect {
-            leader::run(office, election, &mut handover, stop).await
+            leader::run(office, &election, &mut handover, stop).await
         } else {
             alone(office, &mut handover, stop).await
         }

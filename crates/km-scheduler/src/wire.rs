@@ -7,7 +7,7 @@ use km_mesos_proto::v1::{
     maintenance::Schedule,
     master::response,
     offer::{Operation, operation},
-    scheduler::{Call, Event as Wire, call, event},
+    scheduler::{Call, Event as Wire, OfferConstraints, call, event},
 };
 
 use crate::core::{Action, AgentSeen, Event, Maintenance};
@@ -67,6 +67,15 @@ pub fn call(action: Action) -> Option<Call> {
         }
         Action::Suppress => call::Type::Suppress,
         Action::Revive => call::Type::Revive,
+        Action::UpdateFramework { info, suppressed_roles, constraints, .. } => {
+            let update = call::UpdateFramework {
+                framework_info: *info,
+                suppressed_roles,
+                offer_constraints: some_constraints(constraints),
+            };
+            call.update_framework = Some(update);
+            call::Type::UpdateFramework
+        }
         Action::Kill { task_id, agent_id } => {
             let agent_id = agent_id.map(v1::AgentId::from);
             call.kill = Some(call::Kill { task_id: task_id.into(), agent_id, kill_policy: None });
@@ -93,6 +102,11 @@ pub fn call(action: Action) -> Option<Call> {
     };
     call.r#type = Some(kind as i32);
     Some(call)
+}
+
+/// No constraints are none, not empty ones.
+pub fn some_constraints(constraints: OfferConstraints) -> Option<OfferConstraints> {
+    Some(constraints).filter(|constraints| !constraints.role_constraints.is_empty())
 }
 
 fn filters(refuse: Duration) -> Filters {

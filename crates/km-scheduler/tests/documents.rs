@@ -66,9 +66,20 @@ fn retired_flags_take_any_value_and_are_told() {
 }
 
 #[test]
-fn the_configuration_file_of_the_page_is_the_default() {
+fn the_configuration_files_of_the_page_are_the_default_and_one_for_a_framework() {
     let section = section("The configuration file");
-    let file = section.split("```ini\n").nth(1).unwrap().split("```").next().unwrap();
-    assert_eq!(Tuning::parse(file), Ok(Tuning::default()));
-    assert_eq!(file.lines().filter(|line| line.contains('=')).count(), 12, "every setting is shown");
+    let files: Vec<&str> = section.split("```ini\n").skip(1).map(|file| file.split("```").next().unwrap()).collect();
+    let [defaults, framework] = files[..] else { panic!("{} files", files.len()) };
+    assert_eq!(Tuning::parse(defaults), Ok(Tuning::default()));
+    let settings = |file: &str| file.lines().filter(|line| line.contains(" = ")).count();
+    assert_eq!(settings(defaults), 12, "every setting is shown");
+    let read = Tuning::parse(framework).unwrap();
+    assert_eq!((settings(framework), read.framework.len()), (8, 8), "every setting is shown");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), framework).unwrap();
+    let (kubeconfig, scheduler_config) = (Some("/k".into()), Some(file.path().to_owned()));
+    let flags = Flags { kubeconfig, scheduler_config, ..Flags::default() }.resolve().unwrap();
+    let framework = flags.framework().unwrap();
+    assert_eq!(framework.info.roles, ["prod"]);
+    assert!(framework.constraints.role_constraints.contains_key("prod"));
 }

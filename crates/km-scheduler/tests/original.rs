@@ -12,11 +12,16 @@ use std::{
 
 use k8s_openapi::api::core::v1::Pod;
 use km_mesos_proto::v1::{self, TaskState};
-use km_scheduler::core::{Action, ApiReply, CallOutcome, Config, Core, Event, Request};
+use km_scheduler::core::{Action, ApiReply, CallOutcome, Config, Core, Event, Request, Subscription};
 use serde_json::json;
 use world::{config, spec};
 
 const SECOND: Duration = Duration::from_secs(1);
+
+fn subscribed() -> Event {
+    let (framework_id, framework) = ("framework".to_owned(), Arc::default());
+    Event::Subscribed(Box::new(Subscription { framework_id, suppressed: false, framework, updates: false }))
+}
 
 /// A core, its time, and what it has wanted so far.
 struct Stage {
@@ -35,7 +40,7 @@ impl Stage {
 
     fn new(config: Config) -> Self {
         let mut stage = Self::unsubscribed(config);
-        stage.tell(Event::Subscribed { framework_id: "framework".into(), suppressed: false });
+        stage.tell(subscribed());
         stage
     }
 
@@ -143,7 +148,7 @@ fn pods_wait_for_the_subscription_and_are_placed_then() {
     stage.run(SECOND * 5);
     assert!(stage.launches().is_empty() && stage.count(|action| matches!(action, Action::Revive)) == 0);
     assert_eq!(stage.waiting(), ["default/early"]);
-    stage.tell(Event::Subscribed { framework_id: "framework".into(), suppressed: false });
+    stage.tell(subscribed());
     stage.tell(offer("o1", 4.0));
     stage.run(SECOND * 6);
     let launches = stage.launches();
@@ -324,7 +329,7 @@ fn an_explicit_reconciliation_names_the_known_tasks() {
     assert_eq!(stage.reconciliations(false).len(), 5);
     // A new subscription asks at once.
     stage.tell(Event::Disconnected);
-    stage.tell(Event::Subscribed { framework_id: "framework".into(), suppressed: false });
+    stage.tell(subscribed());
     stage.run(SECOND * 61);
     assert_eq!(stage.reconciliations(false)[5..], [60, 61]);
 }

@@ -6,12 +6,12 @@ mod operations;
 mod subscription;
 mod watch;
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use km_mesos_core::master::ConnectionId;
 use km_mesos_proto::v1;
 use km_podtask::executor;
-use km_scheduler::core::{Action, Config, Core, Event};
+use km_scheduler::core::{Action, Config, Core, Event, Framework};
 
 use crate::{
     delivery::{Delivery, ToScheduler},
@@ -80,8 +80,7 @@ fn config(mut roles: Vec<String>) -> Config {
     };
     prototype.executor_id = executor::id(&prototype);
     Config {
-        framework_roles: roles.clone(),
-        default_pod_roles: roles,
+        framework: Arc::new(Framework::in_roles(roles.clone(), roles)),
         executor: prototype,
         unknown_grace: Duration::from_secs(120),
         ..Config::default()
@@ -177,7 +176,10 @@ impl World {
 
 fn kind(event: &Event) -> &'static str {
     match event {
-        Event::Subscribed { .. } => "subscribed",
+        Event::Subscribed(_) => "subscribed",
+        Event::SubscriptionRefused(_) => "a subscription is refused",
+        Event::Configured(_) => "the framework changes",
+        Event::FrameworkAnswer { .. } => "the framework's change is answered",
         Event::Disconnected => "disconnected",
         Event::FrameworkRemoved => "framework removed",
         Event::Offers(_) => "offers",

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use km_mesos_proto::{
+    constraints::Constraints,
     resources::Quantities,
     v1::{self, framework_info::capability::Type as Capability, scheduler::OfferConstraints},
 };
 
-use super::{Allocator, constraints::Constraints, filters::Filters, quota, sorter::Sorter};
+use super::{Allocator, filters::Filters, quota, sorter::Sorter};
 use crate::framework_info::{has_capability, roles_of};
 
 #[derive(Debug)]

@@ -6,7 +6,6 @@
 //! frameworks, never on tasks.
 
 mod books;
-pub mod constraints;
 mod filters;
 mod frameworks;
 mod pass;

@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use km_mesos_proto::resources::{Quantities, Resources};
+use km_mesos_proto::{
+    constraints::Traits,
+    resources::{Quantities, Resources},
+};
 
 use super::{Allocator, Grant, quota::Room};
 
@@ -92,7 +95,7 @@ impl Allocator {
         if agent.has_gpus() && !framework.gpus {
             return None;
         }
-        if !framework.constraints.allow(role, &agent.info) {
+        if !framework.constraints.allow(role, &Traits::from(&agent.info)) {
             return None;
         }
         let free = agent.free().allocatable_to(role);

@@ -192,7 +192,15 @@ impl Master {
             .collect();
         let booked = self.agents.get(id).map(|agent| agent.tasks.clone()).unwrap_or_default();
         for (framework, task) in booked.difference(&listed) {
+            let task = self.detach_task(framework, task);
             self.lose_undelivered(framework, task);
+        }
+        for (framework, task) in self.unreachable_on(id) {
+            if !listed.contains(&(framework.clone(), task.clone())) {
+                let found = self.frameworks.get_mut(&framework);
+                let task = found.and_then(|found| found.unreachable_tasks.remove(&task));
+                self.lose_undelivered(&framework, task);
+            }
         }
         let mut orphans = std::collections::BTreeSet::new();
         for task in registration.tasks {
@@ -210,12 +218,12 @@ impl Master {
     }
 
     /// The master launched it, but the agent does not know it: the message never arrived (M255).
-    fn lose_undelivered(&mut self, framework: &str, task_id: &str) {
-        let Some(found) = self.frameworks.get(framework) else { return };
+    fn lose_undelivered(&mut self, framework: &str, task: Option<v1::Task>) {
+        let (Some(mut task), Some(found)) = (task, self.frameworks.get(framework)) else { return };
         let state = found.lost_state(TaskState::TaskDropped);
-        let Some(mut task) = self.detach_task(framework, task_id) else { return };
         if terminal(super::task::state_of(task.state)) {
-            // Its terminal status was acknowledged on the agent's side; only the master's word of it got lost.
+            // Its terminal status was acknowledged on the agent's side, and only the master's word of it got lost; or
+            // it was called lost when the agent was.
             self.keep_completed(framework, task);
             return;
         }

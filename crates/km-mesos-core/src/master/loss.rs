@@ -137,17 +137,19 @@ impl Master {
         self.tell_agent_lost(id);
     }
 
+    /// The tasks, by framework, that were last seen on an agent.
+    pub(super) fn unreachable_on(&self, agent: &str) -> Vec<(String, String)> {
+        let frameworks = self.frameworks.values();
+        let here = frameworks.flat_map(|framework| {
+            let here = framework.unreachable_tasks.values().filter(|task| task.agent_id.value == agent);
+            here.map(|task| (framework.id.clone(), task.task_id.value.clone()))
+        });
+        here.collect()
+    }
+
     /// The agent was unreachable when it was marked gone: its tasks now are over for certain (X117).
     fn unreachable_tasks_gone(&mut self, agent: &str) {
-        let lost: Vec<(String, String)> = self
-            .frameworks
-            .values()
-            .flat_map(|framework| {
-                let here = framework.unreachable_tasks.values().filter(|task| task.agent_id.value == agent);
-                here.map(|task| (framework.id.clone(), task.task_id.value.clone()))
-            })
-            .collect();
-        for (framework_id, task_id) in lost {
+        for (framework_id, task_id) in self.unreachable_on(agent) {
             let Some(framework) = self.frameworks.get_mut(&framework_id) else { continue };
             let Some(task) = framework.unreachable_tasks.remove(&task_id) else { continue };
             let state = TaskState::TaskGoneByOperator;

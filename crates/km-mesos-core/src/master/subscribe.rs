@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use km_mesos_proto::v1::{
-    self,
-    scheduler::{self, event},
+use km_mesos_proto::{
+    constraints::Constraints,
+    v1::{
+        self,
+        scheduler::{self, event},
+    },
 };
 
 use super::{
@@ -14,7 +17,7 @@ use super::{
     task::{master_status, remember_status},
     validation,
 };
-use crate::{allocator, framework_info::roles_of, link::MasterMessage};
+use crate::{framework_info::roles_of, link::MasterMessage};
 
 impl Master {
     pub(super) fn subscribe(
@@ -69,7 +72,7 @@ impl Master {
         let whitelist = self.config.roles.as_ref();
         validation::framework::validate(info, suppressed, whitelist, self.config.root_submissions)?;
         if let Some(constraints) = constraints {
-            allocator::constraints::Constraints::compile(constraints)?;
+            Constraints::compile(constraints)?;
         }
         let Some(id) = &info.id else { return Ok(()) };
         if self.completed.iter().any(|framework| framework.id == id.value) {

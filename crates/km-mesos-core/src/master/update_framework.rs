@@ -1,9 +1,8 @@
 //! UPDATE_FRAMEWORK: a subscribed framework changes what it said of itself.
 
-use km_mesos_proto::v1::scheduler::call;
+use km_mesos_proto::{constraints::Constraints, v1::scheduler::call};
 
 use super::{Answer, Master, validation};
-use crate::allocator::constraints::Constraints;
 
 impl Master {
     pub(super) fn update_framework(&mut self, id: &str, update: call::UpdateFramework) -> Answer {

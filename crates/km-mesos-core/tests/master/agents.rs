@@ -87,6 +87,34 @@ fn a_silent_agent_is_unreachable_and_its_tasks_come_back_with_it() {
     }
 }
 
+/// Its launch got lost, so the agent never heard of it: it must not stay on the books when the agent is back.
+#[test]
+fn a_task_that_an_agent_does_not_know_on_its_return_has_ended_and_its_framework_can_be_torn_down() {
+    // B074
+    for (info, told, ended) in [
+        (aware("a"), vec![TaskState::TaskDropped], TaskState::TaskGone),
+        // It was told so when the agent was lost.
+        (framework("a"), Vec::new(), TaskState::TaskLost),
+    ] {
+        let Stage { mut world, scheduler, agent, .. } = running(info);
+        lose(&mut world);
+        world.read(&scheduler);
+        let back = world.register(agent.info.clone(), Vec::new(), Vec::new(), Vec::new());
+        assert_eq!(back.id, agent.id);
+        let updates = world.updates(&scheduler);
+        assert_eq!(updates.iter().map(v1::TaskStatus::state).collect::<Vec<_>>(), told);
+        let told = world.reconcile(&scheduler, &[("t", Some(&back.id))]);
+        assert_eq!(told.iter().map(v1::TaskStatus::state).collect::<Vec<_>>(), [ended]);
+        let state = world.page(Page::State);
+        for list in ["tasks", "unreachable_tasks"] {
+            assert_eq!(state["frameworks"][0][list].as_array().map(Vec::len), Some(0), "{list}");
+        }
+        world.simple(&scheduler, v1::scheduler::call::Type::Teardown);
+        let frameworks = world.response(v1::master::call::Type::GetFrameworks).get_frameworks.expect("set");
+        assert!(frameworks.frameworks.is_empty());
+    }
+}
+
 #[test]
 fn an_id_of_an_unreachable_task_is_taken() {
     // M138

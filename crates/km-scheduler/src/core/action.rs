@@ -52,6 +52,15 @@ pub enum Action {
         executor_id: String,
         data: Vec<u8>,
     },
+    /// Replaces all that the master knows of the framework. Answer with [`super::Event::FrameworkAnswer`].
+    UpdateFramework {
+        number: u64,
+        info: Box<v1::FrameworkInfo>,
+        suppressed_roles: Vec<String>,
+        constraints: v1::scheduler::OfferConstraints,
+    },
+    /// End the subscription and begin another: it says what the framework is now.
+    Resubscribe,
     /// The framework id is void: forget it and subscribe without one.
     ForgetFramework,
     /// Create a node; that it exists already is fine.

@@ -9,6 +9,7 @@ use std::{
 use k8s_openapi::api::core::v1::{Node, Taint};
 use km_kube::keys;
 use km_mesos_proto::v1;
+use km_offers::DeclineReason;
 use km_placement::{Amounts, PortSet};
 use km_podtask::{executor, offered_ports, take, thousandths};
 
@@ -171,12 +172,14 @@ pub(super) fn port_set(resources: &[v1::Resource]) -> PortSet {
 
 impl Core {
     pub(super) fn on_offers(&mut self, now: Duration, offers: Vec<v1::Offer>, out: &mut Vec<Action>) {
-        let mut refused = Vec::new();
+        let (mut refused, mut unwanted) = (Vec::new(), Vec::new());
         let mut agents = Vec::new();
         for offer in &offers {
             self.learn_from_offer(now, offer, out);
             if self.agents.get(&offer.agent_id.value).is_some_and(|agent| agent.other_executor) {
                 refused.push(offer.id.clone());
+            } else if !self.wants(offer) {
+                unwanted.push(offer.id.clone());
             }
             agents.push(offer.agent_id.value.clone());
         }
@@ -184,8 +187,9 @@ impl Core {
         agents.sort_unstable();
         agents.dedup();
         agents.iter().for_each(|agent| self.measure(agent));
-        let reason = km_offers::DeclineReason::Incompatible;
-        self.offers(now, km_offers::Event::Refused(refused, reason), out);
+        for (offers, reason) in [(refused, DeclineReason::Incompatible), (unwanted, DeclineReason::Unwanted)] {
+            self.offers(now, km_offers::Event::Refused(offers, reason), out);
+        }
         for agent in agents {
             self.choose_executor(&agent);
             self.ensure_node(&agent, out);
@@ -263,7 +267,7 @@ impl Core {
     }
 
     fn executor_from(&self, mut offered: Vec<v1::Resource>) -> Option<Vec<v1::Resource>> {
-        let roles = &self.config.framework_roles;
+        let roles = &self.config.framework.roles;
         let any = [km_podtask::roles::ANY.to_owned()];
         // Unreserved resources are every framework's.
         let roles: Vec<String> = roles.iter().filter(|role| **role != any[0]).chain(&any).cloned().collect();

@@ -1,5 +1,7 @@
 //! What was asked of Mesos and what became of its offers, for people: `km offers` and `km explain`.
 
+mod roles;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use km_kube::quantity::Quantity;
@@ -10,6 +12,7 @@ use km_podtask::PodKey;
 use serde::Serialize;
 
 use super::{Core, pods::uid};
+pub use roles::RoleLine;
 
 /// The last DECLINE of each agent's offers.
 #[derive(Default)]
@@ -78,6 +81,12 @@ pub struct DeclinedLine {
 #[derive(Clone, Debug, Serialize)]
 pub struct Asked {
     pub suppressed: bool,
+    /// Role by role.
+    pub roles: Vec<RoleLine>,
+    /// Whether the master knows which agents' offers are wanted; else those of others are declined.
+    pub told: bool,
+    /// Why the master refused the last change of the framework.
+    pub refused: Option<String>,
     /// Since the last REVIVE.
     pub revived_ms: Option<u64>,
     pub held: usize,
@@ -133,6 +142,9 @@ impl Core {
     fn asked(&self, now: Duration, since: Option<Duration>, retry: Option<Duration>) -> Asked {
         Asked {
             suppressed: self.demand.is_suppressed(),
+            roles: roles::lines(&self.config.framework),
+            told: self.standing.updates,
+            refused: self.standing.refusal.clone(),
             revived_ms: self.demand.revived.map(|revived| milliseconds(now.saturating_sub(revived))),
             held: self.pool.len(),
             waits_ms: since.map(|since| milliseconds(now.saturating_sub(since))),

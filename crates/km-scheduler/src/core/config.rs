@@ -1,21 +1,19 @@
 //! What may be set about the scheduler's decisions.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use km_kube::pod::DefaultLimits;
 use km_mesos_proto::v1;
 use km_placement::Policy;
 use km_podtask::{PortStrategy, ResourceNames, limits::Accounting};
 
-use super::DefaultSpread;
+use super::{DefaultSpread, Framework};
 
 /// Settings of the core. Durations of zero mean at once.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Roles the framework subscribes with.
-    pub framework_roles: Vec<String>,
-    /// Roles of pods without annotation.
-    pub default_pod_roles: Vec<String>,
+    /// What the framework is to Mesos at first.
+    pub framework: Arc<Framework>,
     /// Values of `spec.schedulerName` that mean us.
     pub scheduler_names: Vec<String>,
     /// The executor without its resources and host name, with its id.
@@ -78,8 +76,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            framework_roles: vec!["*".to_owned()],
-            default_pod_roles: vec!["*".to_owned()],
+            framework: Arc::default(),
             scheduler_names: vec!["default-scheduler".to_owned()],
             executor: v1::ExecutorInfo::default(),
             former_executors: Vec::new(),

@@ -10,16 +10,21 @@ use km_mesos_proto::v1;
 
 use km_podtask::PodKey;
 
-use super::effects::OpId;
+use super::{Framework, FrameworkAnswer, Subscription, effects::OpId};
 
 /// Input of the core. Mesos events may be lost with the connection and repeated after it; pod and node events may be
 /// repeated, but the last one of an object is its newest state.
 #[derive(Clone, Debug)]
 pub enum Event {
-    Subscribed {
-        framework_id: String,
-        /// Whether no role wants offers yet.
-        suppressed: bool,
+    Subscribed(Box<Subscription>),
+    /// The master refused a subscription, for good unless something about the framework changes.
+    SubscriptionRefused(String),
+    /// What the framework is to be from now on.
+    Configured(Arc<Framework>),
+    /// What became of an UPDATE_FRAMEWORK. Never coming is fine if the subscription ends.
+    FrameworkAnswer {
+        number: u64,
+        answer: FrameworkAnswer,
     },
     /// The event stream ended.
     Disconnected,

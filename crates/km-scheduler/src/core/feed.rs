@@ -239,6 +239,9 @@ impl Core {
         if agent.other_executor || agent.retiring.is_some() {
             return Some(Refusal::OtherExecutor);
         }
+        if self.excludes(agent) {
+            return Some(Refusal::NoOffer);
+        }
         // Without room for the executor nothing was chosen for it.
         if agent.executor.is_none() {
             return Some(Refusal::Insufficient(vec!["cpu".to_owned(), "memory".to_owned()]));

@@ -66,7 +66,8 @@ impl Core {
             PortStrategy::Wildcard => settled.spec.as_ref().map_or(0, open_ports),
             PortStrategy::Fixed => 0,
         };
-        let roles = roles::of_pod(pod, &self.config.framework_roles, &self.config.default_pod_roles);
+        let framework = &self.config.framework;
+        let roles = roles::of_pod(pod, &framework.roles, &framework.default_pod_roles);
         let pools = roles::named(&roles);
         // As the admission plugin ExtendedResourceToleration of Kubernetes has it.
         let tolerated = extended;

@@ -57,6 +57,10 @@ impl Core {
         if !self.synced || self.agents.on_host(&agent.hostname).is_none_or(|current| current.id != id) {
             return;
         }
+        let runs_pods = self.tasks.of_agent(id).next().is_some();
+        if self.excludes(agent) && !runs_pods && !self.nodes.contains_key(&agent.hostname) {
+            return;
+        }
         self.ensure_extended(id, out);
         let Some(agent) = self.agents.get(id) else { return };
         let hostname = agent.hostname.clone();

@@ -99,7 +99,7 @@ impl Core {
     }
 
     /// A pod without a task, not launched by us before.
-    fn consider_waiting(&mut self, now: Duration, key: PodKey, new: &Arc<Pod>, out: &mut Vec<Action>) {
+    pub(super) fn consider_waiting(&mut self, now: Duration, key: PodKey, new: &Arc<Pod>, out: &mut Vec<Action>) {
         let Some(spec) = &new.spec else { return };
         let name = spec.scheduler_name.as_deref().unwrap_or_default();
         let ours = name.is_empty() || self.config.scheduler_names.iter().any(|known| known == name);

@@ -10,6 +10,8 @@ use super::{Action, Core, agents::Agent, effects::Then};
 
 /// Kubernetes' own: the node's kubelet can't be reached. Pods stay for as long as they tolerate it.
 pub(super) const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+/// The upkeep of an agent that is none of those whose offers are asked for.
+const EXCLUDED: &str = "excluded";
 const NO_EXECUTE: &str = "NoExecute";
 const NO_SCHEDULE: &str = "NoSchedule";
 
@@ -39,7 +41,8 @@ impl Core {
             wanted.push(Taint { time_added: added.map(Time), ..taint(UNREACHABLE, None, NO_EXECUTE) });
             wanted.push(taint(UNREACHABLE, None, NO_SCHEDULE));
         }
-        if let Some(reason) = agent.upkeep.reason(self.unix(now), self.config.maintenance_lead) {
+        let upkeep = agent.upkeep.reason(self.unix(now), self.config.maintenance_lead);
+        if let Some(reason) = upkeep.or_else(|| self.excludes(agent).then_some(EXCLUDED)) {
             wanted.push(taint(keys::UPKEEP_TAINT, Some(reason), NO_SCHEDULE));
         }
         if agent.has_gpus && self.config.taint_gpu_agents {

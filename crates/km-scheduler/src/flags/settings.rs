@@ -1,12 +1,12 @@
 //! What follows from the flags.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use km_kube::pod::DefaultLimits;
-use km_mesos_proto::v1::{self, framework_info::capability::Type as Capability};
+use km_mesos_proto::v1;
 use km_placement::{Policy, Strategy};
 use km_podtask::{
-    NamesError, PortStrategy, ResourceNames, limits::Accounting, memory_from_mesos, roles, static_pods, thousandths,
+    NamesError, PortStrategy, ResourceNames, limits::Accounting, memory_from_mesos, static_pods, thousandths,
 };
 use thiserror::Error;
 
@@ -29,23 +29,43 @@ impl Flags {
     ///
     /// # Errors
     /// Names the flag, or the file and its line. Then nothing of the file is taken over.
-    pub fn resolve(mut self) -> Result<Self, FlagsError> {
-        self.check()?;
-        if let Some(path) = &self.scheduler_config {
-            self.tuning = Tuning::load(path).map_err(|reason| FlagsError { flag: "scheduler-config", reason })?;
+    pub fn resolve(self) -> Result<Self, FlagsError> {
+        for (flag, reason) in self.retired.given() {
+            tracing::warn!(flag, reason, "this flag has no effect");
         }
+        self.read()
+    }
+
+    /// The same without the warnings that were given before.
+    pub(crate) fn read(mut self) -> Result<Self, FlagsError> {
+        self.check_alone()?;
+        if let Some(path) = self.scheduler_config.clone() {
+            let in_file = |reason| FlagsError { flag: "scheduler-config", reason };
+            let tuning = Tuning::load(&path).map_err(in_file)?;
+            let shown = path.display();
+            self.overlay(&tuning).map_err(|reason| in_file(format!("{shown}, {reason}")))?;
+            self.check_framework().map_err(|error| match tuning.framework.get(error.flag) {
+                Some(line) => in_file(format!("{shown}, line {}: {}: {}", line.number, error.flag, error.reason)),
+                None => error,
+            })?;
+            self.tuning = tuning;
+        }
+        self.check_framework()?;
         if self.reconcile_cooldown < LEAST_COOLDOWN {
             tracing::warn!("--reconcile-cooldown is less than 15s: 15s is taken");
             self.reconcile_cooldown = LEAST_COOLDOWN;
-        }
-        for (flag, reason) in self.retired.given() {
-            tracing::warn!(flag, reason, "this flag has no effect");
         }
         Ok(self)
     }
 
     /// Checks what the command line's grammar can't.
     pub fn check(&self) -> Result<(), FlagsError> {
+        self.check_alone()?;
+        self.check_framework()
+    }
+
+    /// Checks what the configuration file has no say in.
+    fn check_alone(&self) -> Result<(), FlagsError> {
         let bad = |flag, reason: String| Err(FlagsError { flag, reason });
         if self.kubeconfig.is_none() && self.api_servers.is_empty() {
             return bad("kubeconfig", "must name the API server's kubeconfig file (or give --api-servers)".to_owned());
@@ -59,27 +79,17 @@ impl Flags {
             return bad("framework-name", "must not be blank".to_owned());
         }
         self.check_master()?;
-        self.offer_filters()?;
         if let Err(error) = self.resource_names() {
             return bad("mesos-resource-names", error.to_string());
         }
         if let Err(error) = DefaultSpread::parse(&self.default_topology_spread) {
             return bad("default-topology-spread", error.to_string());
         }
-        if self.mesos_framework_roles.iter().any(|role| role.trim().is_empty()) {
-            return bad("mesos-framework-roles", "must not hold an empty role".to_owned());
-        }
-        let unknown = |role: &&String| !self.mesos_framework_roles.contains(role);
-        if let Some(role) = self.mesos_default_pod_roles.iter().find(unknown) {
-            let known = self.mesos_framework_roles.join(", ");
-            return bad("mesos-default-pod-roles", format!("{role} is none of --mesos-framework-roles ({known})"));
-        }
         for (flag, amount) in [
             ("mesos-executor-cpus", self.mesos_executor_cpus),
             ("mesos-executor-mem", self.mesos_executor_mem),
             ("default-container-cpu-limit", self.default_container_cpu_limit),
             ("default-container-mem-limit", self.default_container_mem_limit),
-            ("failover-timeout", self.failover_timeout),
         ] {
             if !amount.is_finite() || amount < 0.0 {
                 return bad(flag, format!("must be a number of at least 0, not {amount}"));
@@ -98,6 +108,24 @@ impl Flags {
         self.election.check()
     }
 
+    /// Checks what the framework is to be.
+    fn check_framework(&self) -> Result<(), FlagsError> {
+        let bad = |flag, reason: String| Err(FlagsError { flag, reason });
+        if self.mesos_framework_roles.is_empty() || self.mesos_framework_roles.iter().any(|role| role.trim().is_empty())
+        {
+            return bad("mesos-framework-roles", "must not hold an empty role".to_owned());
+        }
+        let unknown = |role: &&String| !self.mesos_framework_roles.contains(role);
+        if let Some(role) = self.mesos_default_pod_roles.iter().find(unknown) {
+            let known = self.mesos_framework_roles.join(", ");
+            return bad("mesos-default-pod-roles", format!("{role} is none of --mesos-framework-roles ({known})"));
+        }
+        if !self.failover_timeout.is_finite() || self.failover_timeout < 0.0 {
+            return bad("failover-timeout", format!("must be a number of at least 0, not {}", self.failover_timeout));
+        }
+        self.framework().map(drop)
+    }
+
     fn resource_names(&self) -> Result<ResourceNames, NamesError> {
         ResourceNames::parse(self.mesos_resource_names.iter().map(String::as_str))
     }
@@ -111,10 +139,10 @@ impl Flags {
         // The command line takes known names only.
         let strategy = Strategy::parse(&self.placement).unwrap_or_default();
         Config {
-            framework_roles: self.mesos_framework_roles.clone(),
-            default_pod_roles: self.mesos_default_pod_roles.clone(),
+            // So were frameworks that can't be.
+            framework: self.framework().map(Arc::new).unwrap_or_default(),
             executor,
-            // Wrong pairs were refused by the check.
+            // Wrong pairs were refused by the check, too.
             resource_names: self.resource_names().unwrap_or_default(),
             executor_milli_cpu: thousandths(self.mesos_executor_cpus) + extra.milli_cpu,
             executor_memory_bytes: memory_from_mesos(thousandths(self.mesos_executor_mem)) + extra.memory_bytes,
@@ -150,55 +178,6 @@ impl Flags {
             ..DefaultLimits::default()
         };
         (accounting, default_limits)
-    }
-
-    /// The user that executors run as.
-    pub(crate) fn user(&self) -> String {
-        if !self.mesos_user.is_empty() {
-            return self.mesos_user.clone();
-        }
-        let own = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
-        own.map_or_else(|| "root".to_owned(), |user| user.name)
-    }
-
-    /// The roles to subscribe in. Offers to any role hold unreserved resources, too, so `*` is left out beside others:
-    /// what is taken in its name would count for no role's quota.
-    pub(super) fn subscribed_roles(&self) -> Vec<String> {
-        let named: Vec<String> =
-            self.mesos_framework_roles.iter().filter(|role| *role != roles::ANY).cloned().collect();
-        if named.is_empty() { vec![roles::ANY.to_owned()] } else { named }
-    }
-
-    /// How the framework presents itself, without its id.
-    ///
-    /// # Errors
-    /// What offers must hold is malformed.
-    pub fn framework(&self) -> Result<v1::FrameworkInfo, FlagsError> {
-        let mut capabilities = vec![
-            Capability::MultiRole,
-            Capability::PartitionAware,
-            Capability::TaskKillingState,
-            Capability::ReservationRefinement,
-        ];
-        // Without it no offers come from agents with GPUs.
-        capabilities.extend(self.mesos_gpus.then_some(Capability::GpuResources));
-        let text = |text: &String| (!text.is_empty()).then(|| text.clone());
-        Ok(v1::FrameworkInfo {
-            user: self.user(),
-            hostname: text(&self.hostname_override),
-            name: self.framework_name.clone(),
-            failover_timeout: Some(self.failover_timeout),
-            checkpoint: Some(self.checkpoint),
-            principal: text(&self.mesos_authentication_principal),
-            webui_url: text(&self.framework_weburi),
-            capabilities: capabilities
-                .into_iter()
-                .map(|capability| v1::framework_info::Capability { r#type: Some(capability as i32) })
-                .collect(),
-            roles: self.subscribed_roles(),
-            offer_filters: self.offer_filters()?,
-            ..v1::FrameworkInfo::default()
-        })
     }
 }
 
@@ -269,37 +248,6 @@ mod tests {
             let flags = Flags { kubeconfig: Some("/k".into()), reconcile_cooldown: cooldown, ..Flags::default() };
             let taken = Ok(Duration::from_secs(taken));
             assert_eq!(flags.resolve().map(|flags| flags.reconcile_cooldown), taken);
-        }
-    }
-
-    #[test]
-    fn the_framework_keeps_its_tasks_for_a_very_long_time() {
-        let framework = Flags::default().framework().expect("defaults are lawful");
-        assert!(framework.failover_timeout > Some(4.6e9) && framework.checkpoint == Some(true));
-        assert_eq!(framework.roles, ["*"]);
-    }
-
-    #[test]
-    fn agents_with_gpus_are_asked_for_by_flag() {
-        for mesos_gpus in [true, false] {
-            let framework = Flags { mesos_gpus, ..Flags::default() }.framework().expect("it is lawful");
-            let gpus = Some(Capability::GpuResources as i32);
-            assert_eq!(framework.capabilities.iter().any(|one| one.r#type == gpus), mesos_gpus);
-            assert_eq!(framework.capabilities.len(), 4 + usize::from(mesos_gpus));
-        }
-    }
-
-    #[test]
-    fn unreserved_resources_are_taken_in_the_name_of_a_role_if_there_is_one() {
-        let cases: [(&[&str], &[&str]); 3] =
-            [(&["*"], &["*"]), (&["*", "prod"], &["prod"]), (&["prod", "*", "test"], &["prod", "test"])];
-        for (given, subscribed) in cases {
-            let roles = given.iter().map(|role| (*role).to_owned()).collect();
-            let flags = Flags { mesos_framework_roles: roles, ..Flags::default() };
-            assert_eq!(
-                flags.framework().map(|framework| framework.roles),
-                Ok(subscribed.iter().map(|role| (*role).to_owned()).collect())
-            );
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The configuration file (`--scheduler-config`): an ini file with the section `[scheduler]`.
 
-use std::{path::Path, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use thiserror::Error;
 
-use super::duration::parse_duration;
+use super::{duration::parse_duration, framework::CHANGEABLE};
 
 /// What the file may set. Where a flag sets the same, the flag wins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,15 @@ pub struct Tuning {
     pub http_handler_timeout: Duration,
     /// No effect: a port that is taken is an error at the start.
     pub http_bind_interval: Duration,
+    /// What it says of the framework, by the flag that says the same.
+    pub framework: BTreeMap<&'static str, Line>,
+}
+
+/// A setting's value as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub number: usize,
+    pub value: String,
 }
 
 impl Default for Tuning {
@@ -50,6 +59,7 @@ impl Default for Tuning {
             max_pod_backoff: Duration::from_secs(60),
             http_handler_timeout: Duration::from_secs(10),
             http_bind_interval: Duration::from_secs(5),
+            framework: BTreeMap::new(),
         }
     }
 }
@@ -110,6 +120,14 @@ impl Tuning {
         let mut in_section = false;
         for (index, line) in text.lines().enumerate() {
             let bad = |reason: String| TuningError { line: index + 1, reason };
+            let of_framework = |name: &str| CHANGEABLE.into_iter().find(|known| *known == name);
+            if let Some((name, value)) = line.split_once('=')
+                && let Some(flag) = of_framework(name.trim()).filter(|_| in_section)
+            {
+                let value = without_comment(value).trim_matches('"').to_owned();
+                tuning.framework.insert(flag, Line { number: index + 1, value });
+                continue;
+            }
             let line = line.split([';', '#']).next().unwrap_or_default().trim();
             if line.is_empty() {
                 continue;
@@ -134,13 +152,23 @@ impl Tuning {
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let in_setting = |reason| format!("{name}: {reason}");
-        let slot = match name {
-            "updates-backlog" => {
-                let number = value.parse().ok().filter(|number| *number > 0);
-                self.updates_backlog =
-                    number.ok_or_else(|| in_setting(format!("expected a number of at least 1, got {value:?}")))?;
-                return Ok(());
-            }
+        if name == "updates-backlog" {
+            let number = value.parse().ok().filter(|number| *number > 0);
+            self.updates_backlog =
+                number.ok_or_else(|| in_setting(format!("expected a number of at least 1, got {value:?}")))?;
+            return Ok(());
+        }
+        let Some(slot) = self.duration(name) else {
+            let distance = |known: &&str| strsim::damerau_levenshtein(known, name);
+            let nearest = SETTINGS.into_iter().chain(CHANGEABLE).min_by_key(distance).unwrap_or_default();
+            return Err(format!("unknown setting {name:?}; did you mean {nearest:?}?"));
+        };
+        *slot = parse_duration(value).map_err(in_setting)?;
+        Ok(())
+    }
+
+    fn duration(&mut self, name: &str) -> Option<&mut Duration> {
+        Some(match name {
             "offer-ttl" => &mut self.offer_ttl,
             "offer-linger-ttl" => &mut self.offer_linger_ttl,
             "listener-delay" => &mut self.listener_delay,
@@ -152,15 +180,30 @@ impl Tuning {
             "max-pod-backoff" => &mut self.max_pod_backoff,
             "http-handler-timeout" => &mut self.http_handler_timeout,
             "http-bind-interval" => &mut self.http_bind_interval,
-            _ => {
-                let distance = |known: &&str| strsim::damerau_levenshtein(known, name);
-                let nearest = SETTINGS.into_iter().min_by_key(distance).unwrap_or_default();
-                return Err(format!("unknown setting {name:?}; did you mean {nearest:?}?"));
-            }
-        };
-        *slot = parse_duration(value).map_err(in_setting)?;
-        Ok(())
+            _ => return None,
+        })
     }
+
+    /// The settings that another file sets to something else.
+    pub(crate) fn changes(&self, other: &Self) -> Vec<&'static str> {
+        let (mut old, mut new) = (self.clone(), other.clone());
+        let value = |tuning: &Self, name: &str| tuning.framework.get(name).map(|line| line.value.clone());
+        let framework = CHANGEABLE.into_iter().filter(|name| value(self, name) != value(other, name));
+        let durations = SETTINGS.into_iter().filter(|name| old.duration(name) != new.duration(name));
+        let mut changed: Vec<&str> = framework.chain(durations).collect();
+        changed.extend((self.updates_backlog != other.updates_backlog).then_some("updates-backlog"));
+        changed
+    }
+}
+
+/// In texts, a comment begins after a blank only: resources are separated by semicolons.
+fn without_comment(value: &str) -> &str {
+    let begins = |(at, sign): (usize, char)| {
+        let after_blank = value[..at].ends_with([' ', '\t']) || value[..at].is_empty();
+        (matches!(sign, ';' | '#') && after_blank).then_some(at)
+    };
+    let end = value.char_indices().find_map(begins).unwrap_or(value.len());
+    value[..end].trim()
 }
 
 #[cfg(test)]
@@ -201,6 +244,7 @@ mod tests {
             max_pod_backoff: all,
             http_handler_timeout: all,
             http_bind_interval: all,
+            framework: BTreeMap::new(),
         };
         assert_eq!(Tuning::parse(&text), Ok(expected));
     }
@@ -211,6 +255,8 @@ mod tests {
             ("[scheduler]\noffer-ttl = 42s\ninvalid-setting = 1", 3, "unknown setting \"invalid-setting\""),
             ("[scheduler]\noffer-tll = 42s", 2, "did you mean \"offer-ttl\"?"),
             ("[scheduler]\nmax-pod-backof = 42s", 2, "did you mean \"max-pod-backoff\"?"),
+            ("[scheduler]\nmesos-framework-rolls = a", 2, "did you mean \"mesos-framework-roles\"?"),
+            ("mesos-gpus = true", 1, "stands before the section"),
             ("[scheduler]\noffer-ttl = 42", 2, "offer-ttl: \"42\" is no duration"),
             ("[scheduler]\n\nupdates-backlog = many", 3, "updates-backlog: expected a number of at least 1"),
             ("[scheduler]\nupdates-backlog = 0", 2, "updates-backlog: expected a number of at least 1"),
@@ -223,6 +269,16 @@ mod tests {
             let error = Tuning::parse(text).expect_err(text);
             assert!(error.line == line && error.reason.contains(reason), "{text:?}: {error}");
         }
+    }
+
+    #[test]
+    fn what_another_file_changes_is_told() {
+        let read = |text: &str| Tuning::parse(&format!("[scheduler]\n{text}")).expect("it is well-formed");
+        let old = read("offer-ttl = 5s\nframework-weburi = a\nmesos-gpus = true");
+        let new = read("; moved\nmax-pod-backoff = 9s\nupdates-backlog = 7\nmesos-gpus = true\nhostname-override = h");
+        let changed = ["framework-weburi", "hostname-override", "max-pod-backoff", "updates-backlog"];
+        assert_eq!(old.changes(&new), changed);
+        assert_eq!(new.changes(&new), [""; 0]);
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Driver {
             let kind = profile::kind(&event);
             let now = start.elapsed();
             let actions = self.core.handle(now, event);
-            self.link.set_quiet(self.core.wants_no_offers());
+            self.link.wish(&self.core);
             let decided = start.elapsed();
             for action in actions {
                 self.metrics.count_action(&action);
@@ -92,12 +92,14 @@ impl Driver {
             | Action::AnswerInverse { .. }
             | Action::Suppress
             | Action::Revive
+            | Action::UpdateFramework { .. }
             | Action::Kill { .. }
             | Action::Reconcile(_)
             | Action::Message { .. } => {
                 // The receiver ends with the driver.
                 let _ended = calls.send(action);
             }
+            Action::Resubscribe => self.link.resubscribe(),
             // Done by the subscription before it told us; metrics took the other.
             Action::ForgetFramework | Action::Observe(_) => {}
             operation => self.api.start(operation),
@@ -110,16 +112,30 @@ impl Driver {
         let (link, events) = (self.link.clone(), self.events.clone());
         tokio::spawn(async move {
             while let Some(action) = receiver.recv().await {
-                let batch = match &action {
-                    Action::Accept { batch, .. } => Some(*batch),
-                    _ => None,
-                };
-                let Some(outcome) = stop.run_until_cancelled(link.send(action)).await else { return };
-                if let Some(batch) = batch {
-                    let _stopping = events.send(Event::AcceptResult { batch, outcome }).await;
+                let Some(answer) = stop.run_until_cancelled(answer_to(&link, action)).await else { return };
+                if let Some(event) = answer {
+                    let _stopping = events.send(event).await;
                 }
             }
         });
         sender
+    }
+}
+
+/// Sends a call; what the core wants to know of its outcome.
+async fn answer_to(link: &Link, action: Action) -> Option<Event> {
+    match &action {
+        Action::Accept { batch, .. } => {
+            let batch = *batch;
+            Some(Event::AcceptResult { batch, outcome: link.send(action).await })
+        }
+        Action::UpdateFramework { number, .. } => {
+            let number = *number;
+            link.update(action).await.map(|answer| Event::FrameworkAnswer { number, answer })
+        }
+        _ => {
+            link.send(action).await;
+            None
+        }
     }
 }

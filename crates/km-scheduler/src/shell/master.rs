@@ -1,24 +1,24 @@
-//! The connection to the Mesos master: subscription, events, calls.
+//! The connection to the Mesos master: subscription and events.
+
+mod link;
+
+pub use link::Link;
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use anyhow::Context;
-use futures::{FutureExt, StreamExt};
+use futures::StreamExt;
 use km_mesos_client::{
-    ClientError, Credentials, Encoding, Masters, OperatorClient, SchedulerClient,
-    scheduler::{EventStream, Options, Session, connect},
+    ClientError, Credentials, Encoding, OperatorClient,
+    scheduler::{EventStream, Session},
 };
 use km_mesos_proto::v1::{
     self,
-    scheduler::{Call, call as calls, event},
+    scheduler::{call as calls, event},
 };
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -26,9 +26,10 @@ use super::{
     refusals,
 };
 use crate::{
-    core::{Action, CallOutcome, Event},
-    wire::{call, seen, translate},
+    core::{Event, Subscription},
+    wire::{seen, some_constraints, translate},
 };
+use link::Wishes;
 
 /// The first and the longest pause before the next subscription.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(15));
@@ -36,56 +37,6 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from
 const STEADY: Duration = Duration::from_secs(30);
 /// How often the operator API is asked for the agents.
 const AGENTS_INTERVAL: Duration = Duration::from_secs(5);
-
-/// What the driver sends calls through.
-#[derive(Clone)]
-pub struct Link {
-    client: SchedulerClient,
-    masters: Masters,
-    session: Arc<watch::Sender<Option<Session>>>,
-    /// Told when a call failed: master and scheduler may disagree on the offers, so the subscription is renewed.
-    broken: Arc<Notify>,
-    /// Whether the next subscription may begin without offers.
-    quiet: Arc<AtomicBool>,
-}
-
-impl Link {
-    pub fn new(masters: Masters, credentials: Option<&Credentials>) -> anyhow::Result<Self> {
-        let mut options = Options::with_masters(masters.clone());
-        options.credentials = credentials.cloned();
-        let client = connect(options).context("--mesos-master")?;
-        Ok(Self { client, masters, session: Arc::default(), broken: Arc::default(), quiet: Arc::default() })
-    }
-
-    /// Says whether nobody waits for offers.
-    pub fn set_quiet(&self, quiet: bool) {
-        self.quiet.store(quiet, Ordering::Release);
-    }
-
-    /// Sends a call in the present subscription and says what is known of its outcome.
-    pub async fn send(&self, action: Action) -> CallOutcome {
-        let mut sessions = self.session.subscribe();
-        let session = sessions.borrow_and_update().clone();
-        let (Some(session), Some(call)) = (session, call(action)) else { return CallOutcome::Refused };
-        let kind = call.r#type();
-        let answer = tokio::select! {
-            answer = session.call(call) => answer,
-            // No answer to it matters any more; whether it arrives, nobody knows. A master that died would hold up
-            // the calls to the next one.
-            _ended = sessions.changed() => return CallOutcome::InDoubt,
-        };
-        match answer {
-            Ok(()) => CallOutcome::Accepted,
-            Err(error) => {
-                tracing::warn!(call = kind.as_str_name(), %error, "call failed");
-                if kind != calls::Type::Acknowledge {
-                    self.broken.notify_one();
-                }
-                if error.may_have_had_effect() { CallOutcome::InDoubt } else { CallOutcome::Refused }
-            }
-        }
-    }
-}
 
 /// Another scheduler took the framework over.
 #[derive(Debug, thiserror::Error)]
@@ -95,29 +46,33 @@ pub struct TakenOver;
 /// Subscribes, again and again. Ends with the error [`TakenOver`] when another scheduler took the framework over.
 pub async fn subscribe_for_ever(
     link: Link,
-    framework: v1::FrameworkInfo,
     credentials: Option<Credentials>,
     identity: Arc<Identity>,
     events: mpsc::Sender<Event>,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
     let operator =
-        OperatorClient::new(link.masters.clone(), Encoding::default(), credentials.as_ref(), Duration::from_secs(10))?;
+        OperatorClient::new(link.masters(), Encoding::default(), credentials.as_ref(), Duration::from_secs(10))?;
     let mut pause = PAUSES.0;
     while !stop.is_cancelled() {
-        let mut framework = framework.clone();
-        framework.id = identity.id().map(v1::FrameworkId::from);
         // Who waits by the time that we are subscribed asks for offers then.
-        let quiet = link.quiet.load(Ordering::Acquire);
-        let suppressed = if quiet { framework.roles.clone() } else { Vec::new() };
-        match link.client.subscribe(framework.clone(), suppressed).await {
+        let wishes = link.wishes();
+        let framework = Arc::clone(&wishes.framework);
+        let subscribe = subscribe(&wishes, identity.id());
+        match link.client.subscribe_as(subscribe).await {
             Ok((session, stream)) => {
                 let begun = Instant::now();
-                let end = follow(&link, (session, stream, quiet), framework, &identity, &events, &operator).await;
+                let subscription = Subscription {
+                    framework_id: session.framework_id().value.clone(),
+                    suppressed: wishes.quiet,
+                    framework,
+                    updates: refusals::updates_frameworks(session.master_version()),
+                };
+                let end = follow(&link, (session, stream), subscription, &identity, &events, &operator).await;
                 if begun.elapsed() >= STEADY {
                     pause = PAUSES.0;
                 }
-                link.session.send_replace(None);
+                link.end();
                 events.send(Event::Disconnected).await?;
                 match end {
                     End::Removed => forget(&identity, &events).await?,
@@ -130,6 +85,9 @@ pub async fn subscribe_for_ever(
                 forget(&identity, &events).await?;
             }
             Err(error) => {
+                if let ClientError::Refused(message) = &error {
+                    events.send(Event::SubscriptionRefused(message.clone())).await?;
+                }
                 let advice = refusals::advice(error.status(), credentials.is_some());
                 tracing::warn!(%error, advice, "can't subscribe yet");
             }
@@ -149,31 +107,27 @@ enum End {
 
 async fn follow(
     link: &Link,
-    (session, mut stream, suppressed): (Session, EventStream, bool),
-    framework: v1::FrameworkInfo,
+    (session, mut stream): (Session, EventStream),
+    subscription: Subscription,
     identity: &Identity,
     events: &mpsc::Sender<Event>,
     operator: &OperatorClient,
 ) -> End {
-    let id = session.framework_id().value.clone();
+    let id = &subscription.framework_id;
     tracing::info!(framework = id, master = %session.master(), "subscribed");
     // Stored before anything can be launched under it.
-    while let Err(error) = identity.keep(&id).await {
+    while let Err(error) = identity.keep(id).await {
         tracing::warn!(%error, "the framework id can't be stored yet");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    // A failure of the subscription before is none of this one.
-    let _stale = link.broken.notified().now_or_never();
-    link.session.send_replace(Some(session.clone()));
-    if events.send(Event::Subscribed { framework_id: id, suppressed }).await.is_err() {
+    link.begin(&session);
+    if events.send(Event::Subscribed(Box::new(subscription))).await.is_err() {
         return End::Broken;
     }
     tokio::select! {
         end = pump(&mut stream, events) => end,
         () = watch_agents(operator, events) => End::Broken,
-        // The call says anew which roles are suppressed; where that matters, it was made in an earlier subscription.
-        () = say_what_stays(&session, framework), if !suppressed => End::Broken,
-        () = link.broken.notified() => End::Broken,
+        () = link.is_broken() => End::Broken,
         () = session.superseded() => {
             tracing::info!(master = %session.master(), "another master leads now");
             End::Broken
@@ -181,23 +135,14 @@ async fn follow(
     }
 }
 
-/// A master takes a changed framework on subscription, but keeps, without a word, what it never changes. This makes it
-/// say so, once; then it never ends.
-async fn say_what_stays(session: &Session, framework_info: v1::FrameworkInfo) {
-    let asks = framework_info.id.is_some() && refusals::updates_frameworks(session.master_version());
-    if asks {
-        let update = calls::UpdateFramework { framework_info, ..calls::UpdateFramework::default() };
-        let kind = Some(calls::Type::UpdateFramework as i32);
-        let call = Call { r#type: kind, update_framework: Some(update), ..Call::default() };
-        match session.call(call).await {
-            Err(error) if error.status() == Some(400) => {
-                tracing::error!(%error, advice = refusals::WHAT_STAYS, "the framework isn't what the flags say");
-            }
-            Err(error) => tracing::debug!(%error, "the master can't be asked to update the framework"),
-            Ok(()) => {}
-        }
+/// What a subscription is to say.
+fn subscribe(wishes: &Wishes, id: Option<String>) -> calls::Subscribe {
+    let framework_info = v1::FrameworkInfo { id: id.map(v1::FrameworkId::from), ..wishes.framework.info.clone() };
+    calls::Subscribe {
+        suppressed_roles: if wishes.quiet { framework_info.roles.clone() } else { Vec::new() },
+        offer_constraints: some_constraints(wishes.framework.constraints.clone()),
+        framework_info,
     }
-    std::future::pending().await
 }
 
 async fn pump(stream: &mut EventStream, events: &mpsc::Sender<Event>) -> End {

@@ -24,7 +24,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::core::{Action, CallOutcome, Event, Tallies, Timing, Waiting};
+use crate::core::{Action, CallOutcome, Event, FrameworkAnswer, Tallies, Timing, Waiting};
 pub use panics::count_panics;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -57,6 +57,11 @@ struct Attempt {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Queue {
     queue: &'static str,
 }
@@ -83,6 +88,8 @@ pub struct Metrics {
     attempts: Family<Attempt, Counter>,
     pending: Family<Queue, Gauge>,
     cached: Family<Cached, Gauge>,
+    reloads: Family<Outcome, Counter>,
+    framework_updates: Family<Outcome, Counter>,
     times: Arc<Times>,
     memory: Arc<Mutex<Memory>>,
 }
@@ -147,6 +154,9 @@ impl Metrics {
         }
         registry.register("mesos_runtime_panics", "Panics of this process", panics::Panics);
         registry.register("scheduler_schedule_attempts", "Attempts to schedule pods", self.attempts.clone());
+        registry.register("scheduler_config_reloads", "Times the file was read again", self.reloads.clone());
+        let help = "Answers of the master about changes of the framework";
+        registry.register("scheduler_framework_updates", help, self.framework_updates.clone());
         registry.register("scheduler_pending_pods", "Pods that wait", self.pending.clone());
         registry.register("scheduler_scheduler_cache_size", "Known objects", self.cached.clone());
         registry.register(
@@ -175,6 +185,11 @@ impl Metrics {
             Event::Update(status) => {
                 self.updates.get_or_create(&labels(status)).inc();
             }
+            Event::FrameworkAnswer { answer, .. } => self.framework_answered(match answer {
+                FrameworkAnswer::Accepted => "accepted",
+                FrameworkAnswer::Refused { .. } => "refused",
+            }),
+            Event::SubscriptionRefused(_) => self.framework_answered("refused"),
             Event::AcceptResult { batch, outcome } => {
                 let Some((hostname, offers, tasks)) = memory.accepts.remove(batch) else { return };
                 let result = match outcome {
@@ -236,6 +251,15 @@ impl Metrics {
         for (r#type, count) in cached {
             self.cached.get_or_create(&Cached { r#type }).set(whole(count));
         }
+    }
+
+    /// The configuration file was read again.
+    pub fn reloaded(&self, result: &'static str) {
+        self.reloads.get_or_create(&Outcome { result }).inc();
+    }
+
+    fn framework_answered(&self, result: &'static str) {
+        self.framework_updates.get_or_create(&Outcome { result }).inc();
     }
 
     fn attempted(&self, result: &'static str, pods: usize) {

@@ -15,6 +15,11 @@ pub const WHAT_STAYS: &str = "Mesos keeps --mesos-user, --checkpoint and the pri
     registration: set the flags back, or choose another --framework-name for a new framework and tear this one down, \
     which ends its pods";
 
+/// Whether the master refuses an UPDATE_FRAMEWORK as it would change something of [`WHAT_STAYS`].
+pub fn is_about_what_stays(message: &str) -> bool {
+    ["FrameworkInfo.user", "FrameworkInfo.checkpoint", "framework's principal"].iter().any(|one| message.contains(one))
+}
+
 /// Whether a master of that version knows the call UPDATE_FRAMEWORK and says what it doesn't change: tried with 1.11.
 pub fn updates_frameworks(version: Option<&str>) -> bool {
     let mut numbers = version.unwrap_or_default().split('.').map_while(|number| number.parse::<u32>().ok());
@@ -47,6 +52,20 @@ mod tests {
     fn refusals_are_told_apart() {
         assert!(is_removal("Framework has been removed") && !is_removal("Framework failed over"));
         assert!(is_taken_over("Framework failed over") && !is_taken_over("Framework has been removed"));
+    }
+
+    #[test]
+    fn what_a_master_never_changes_is_told_apart_from_other_refusals() {
+        for kept in [
+            "FrameworkInfo update is not valid: Updating 'FrameworkInfo.user' is unsupported; attempted to update from 'a' to 'b'",
+            "FrameworkInfo update is not valid: Updating 'FrameworkInfo.checkpoint' is unsupported",
+            "FrameworkInfo update is not valid: Changing framework's principal is not allowed.",
+        ] {
+            assert!(is_about_what_stays(kept), "{kept}");
+        }
+        assert!(!is_about_what_stays(
+            "Supplied FrameworkInfo is not valid: Role 'x' is not present in the master's --roles"
+        ));
     }
 
     #[test]

@@ -14,19 +14,17 @@ use super::{
     master::{self, TakenOver},
     metrics::Metrics,
     profile::Profile,
+    reload::Settings,
     service,
     status::Status,
     watch::Listener,
 };
-use crate::{
-    Flags,
-    core::{Config, Core},
-};
+use crate::core::{Config, Core};
 
 /// What a term needs. It outlives terms.
 #[derive(Clone)]
 pub struct Office {
-    pub flags: Arc<Flags>,
+    pub settings: Settings,
     pub client: Client,
     pub masters: Masters,
     pub credentials: Option<Credentials>,
@@ -52,18 +50,19 @@ impl Office {
     /// Acts as the leader until `stop`. Tasks go on; calls and writes that are under way are given up, and what Mesos
     /// and the API server made of them shows itself to the next term.
     pub async fn serve(&self, stop: &CancellationToken) -> anyhow::Result<End> {
+        let flags = self.settings.now();
         let identity = tokio::select! {
-            identity = Identity::open(self.client.clone(), &self.flags.framework_name, &self.executor) => Arc::new(identity),
+            identity = Identity::open(self.client.clone(), &flags.framework_name, &self.executor) => Arc::new(identity),
             () = stop.cancelled() => return Ok(End::Stopped),
         };
         // A former term's late answers must not reach this one: each has its own channel and token.
         let stop = stop.child_token();
-        let (events, inbox) = mpsc::channel(self.flags.tuning.updates_backlog);
+        let (events, inbox) = mpsc::channel(flags.tuning.updates_backlog);
         let unix_start = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let former_executors = identity.executors().to_vec();
-        let config = Config { unix_start, former_executors, ..self.flags.config(self.executor.clone()) };
+        let config = Config { unix_start, former_executors, ..flags.config(self.executor.clone()) };
         let core = Core::new(config, identity.generation());
-        let link = master::Link::new(self.masters.clone(), self.credentials.as_ref())?;
+        let link = master::Link::new(self.masters.clone(), self.credentials.as_ref(), Arc::clone(core.framework()))?;
         let api = api::Api::new(self.client.clone(), Arc::clone(&identity), events.clone(), stop.clone());
         let (status, metrics, profile) = (Arc::clone(&self.status), self.metrics.clone(), self.profile.clone());
         let driver = driver::Driver { core, status, metrics, profile, api, link: link.clone(), events: events.clone() };
@@ -71,9 +70,8 @@ impl Office {
         self.status.open(events.clone(), questions);
         self.audience.send_replace(Some(Listener::new(Arc::clone(&identity), events.clone())));
 
-        let (framework, credentials) = (self.flags.framework()?, self.credentials.clone());
-        let subscribing = master::subscribe_for_ever(link, framework, credentials, identity, events, &stop);
-        let publishing = service::publish(self.client.clone(), &self.status, self.served, self.flags.service_address);
+        let subscribing = master::subscribe_for_ever(link, self.credentials.clone(), identity, events, &stop);
+        let publishing = service::publish(self.client.clone(), &self.status, self.served, flags.service_address);
         let ended = tokio::select! {
             result = subscribing => result,
             () = publishing => Ok(()),

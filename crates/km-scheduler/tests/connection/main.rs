@@ -5,6 +5,7 @@
 mod accepts;
 #[path = "../cluster/mod.rs"]
 mod cluster;
+mod framework;
 mod master;
 mod roles;
 mod subscriptions;

@@ -18,7 +18,7 @@ use km_fakeapi::{Api, What, WriteError, node_of, task_of, uid_of};
 use km_kube::pod::is_terminal;
 use km_mesos_proto::v1::{self, TaskState};
 use km_podtask::{PodKey, executor};
-use km_scheduler::core::{Action, ApiFailure, ApiReply, CallOutcome, Config, Core, Event, PodListing};
+use km_scheduler::core::{Action, ApiFailure, ApiReply, CallOutcome, Config, Core, Event, PodListing, Subscription};
 
 use mesos::Mesos;
 
@@ -31,6 +31,8 @@ pub struct World {
     pub config: Config,
     generation: u32,
     pub connected: bool,
+    /// Whether the master knows UPDATE_FRAMEWORK. It answers nothing.
+    pub updates: bool,
     /// The next ACCEPT arrives, but its answer doesn't (true), or it gets lost itself (false).
     pub in_doubt: Option<bool>,
     replies: VecDeque<Event>,
@@ -88,6 +90,7 @@ impl World {
             config,
             generation: 1,
             connected: false,
+            updates: false,
             in_doubt: None,
             replies: VecDeque::new(),
             watched: 0,
@@ -100,7 +103,10 @@ impl World {
     pub fn subscribe(&mut self) {
         self.mesos.disconnect();
         self.connected = true;
-        self.send(Event::Subscribed { framework_id: "framework".into(), suppressed: false });
+        let framework = Arc::clone(self.core.framework());
+        let (framework_id, updates) = ("framework".to_owned(), self.updates);
+        let subscription = Subscription { framework_id, suppressed: false, framework, updates };
+        self.send(Event::Subscribed(Box::new(subscription)));
     }
 
     pub fn disconnect(&mut self) {

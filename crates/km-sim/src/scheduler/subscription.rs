@@ -1,6 +1,6 @@
 //! The subscription with the master.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use km_mesos_core::master::{self, ConnectionId};
 use km_mesos_proto::v1::{
@@ -8,7 +8,10 @@ use km_mesos_proto::v1::{
     framework_info::capability::Type as Capability,
     scheduler::{self, event},
 };
-use km_scheduler::{core::Event, wire};
+use km_scheduler::{
+    core::{Event, Subscription},
+    wire,
+};
 
 use super::Heard;
 use crate::{
@@ -114,7 +117,11 @@ impl World {
         }
         self.schedulers[process].subscribed = true;
         self.note(|| format!("scheduler {process} is subscribed"));
-        self.scheduler_event(process, Event::Subscribed { framework_id: id, suppressed: false });
+        let Some(framework) = self.schedulers[process].core.as_ref().map(|core| Arc::clone(core.framework())) else {
+            return;
+        };
+        let subscription = Subscription { framework_id: id, suppressed: false, framework, updates: false };
+        self.scheduler_event(process, Event::Subscribed(Box::new(subscription)));
         if let Some(connection) = self.schedulers[process].connection {
             self.at_scheduler(process, Duration::from_millis(100), ToScheduler::PollAgents(connection));
         }

@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::scheduler::{Question, ago, cell, print_table};
+use super::scheduler::{Question, ago, cell, print_asked, print_table};
 use crate::exit::{Exit, Failed};
 
 #[derive(Subcommand, Debug)]
@@ -61,5 +61,6 @@ fn print_text(document: &Value) {
         if !next.is_empty() {
             println!("asks again in   {next}");
         }
+        print_asked(asked);
     }
 }

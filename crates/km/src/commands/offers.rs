@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::scheduler::{Question, ago, cell, print_table};
+use super::scheduler::{Question, ago, cell, print_asked, print_table};
 use crate::exit::Failed;
 
 pub async fn run(question: Question) -> Result<(), Failed> {
@@ -20,6 +20,7 @@ pub async fn run(question: Question) -> Result<(), Failed> {
     let rows = lines("held").iter().map(held).chain(lines("declined").iter().map(declined)).collect::<Vec<_>>();
     print_table(&["HOST", "STATE", "AGE", "WHY", "RESOURCES", "OFFER"], &rows);
     let asked = &document["asked"];
+    print_asked(asked);
     if asked["suppressed"] == true {
         println!("\nNothing waits, so the scheduler asked Mesos for no more offers (suppressed).");
     } else if !asked["revived_ms"].is_null() {

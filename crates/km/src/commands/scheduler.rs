@@ -101,6 +101,29 @@ pub fn print_table(heads: &[&str], rows: &[Vec<String>]) {
     rows.iter().for_each(|row| print(row.iter().map(String::as_str).collect()));
 }
 
+/// What the scheduler asks of Mesos in each role.
+pub fn print_asked(asked: &Value) {
+    let suppressed = asked["suppressed"] == true;
+    let row = |role: &Value| {
+        let offers = if suppressed { "suppressed" } else { "wanted" };
+        let or =
+            |field: &str, none: &str| Some(cell(role, field)).filter(|text| !text.is_empty()).unwrap_or(none.into());
+        vec![cell(role, "role"), offers.to_owned(), or("agents", "all"), or("minima", "as the master has it")]
+    };
+    let roles: Vec<_> = asked["roles"].as_array().into_iter().flatten().map(row).collect();
+    if !roles.is_empty() {
+        println!();
+        print_table(&["ROLE", "OFFERS", "OF AGENTS", "AT LEAST"], &roles);
+    }
+    if asked["told"] == false && roles.iter().any(|row| row[2] != "all") {
+        println!("The master knows no offer constraints: offers of other agents are declined.");
+    }
+    let refused = cell(asked, "refused");
+    if !refused.is_empty() {
+        println!("The master refused the last change of the framework: {refused}");
+    }
+}
+
 /// A field as a cell: texts as they are, nothing for null.
 pub fn cell(value: &Value, field: &str) -> String {
     match &value[field] {

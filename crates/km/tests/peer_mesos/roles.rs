@@ -5,12 +5,15 @@ use serde_json::{Value, json};
 
 use crate::{setup::Setup, stage::Stage, workload::Workload};
 
+const PROD: &str = "[scheduler]\nmesos-framework-roles = *,prod\nmesos-min-allocatable-resources = cpus:0.1;mem:16\n";
+
 #[test]
 fn pods_use_what_is_reserved_for_their_role_and_no_more_than_its_quota() {
-    let setup = Setup::default()
-        .with_scheduler_flag("--mesos-framework-roles=*,prod")
-        .with_scheduler_flag("--mesos-min-allocatable-resources=cpus:0.1;mem:16");
-    let mut stage = Stage::set(setup);
+    let mut stage = Stage::set_without_scheduler(Setup::default());
+    let file = stage.file("scheduler.ini", PROD);
+    stage.add_scheduler_flags(&[format!("--scheduler-config={}", file.display())]);
+    stage.start_scheduler();
+    stage.agents_are_back();
     let (kubectl, operator) = (stage.kubectl.clone(), stage.operator);
     let frameworks = operator.call(&json!({ "type": "GET_FRAMEWORKS" }));
     let framework = &frameworks["get_frameworks"]["frameworks"][0]["framework_info"];
@@ -62,7 +65,48 @@ fn pods_use_what_is_reserved_for_their_role_and_no_more_than_its_quota() {
     let used = used_of_role(&agent, "prod");
     assert!(used >= 400, "{used} mCPU of the reservation are in use: {}", agent["used_resources_full"]);
     stage.live_tasks_are_bound_pods();
+    roles_and_constraints_change(&stage, &limited, &reserved);
     stage.strike();
+}
+
+/// Without another subscription, and no pod that runs notices.
+fn roles_and_constraints_change(stage: &Stage, limited: &Workload, reserved: &Workload) {
+    let (kubectl, operator) = (&stage.kubectl, stage.operator);
+    let framework = |what: &str, pleases: &dyn Fn(&Value) -> bool| {
+        let mut found = Value::Null;
+        eventually(what, || {
+            found = operator.framework()?;
+            if pleases(&found) { Ok(()) } else { Err(found.to_string()) }
+        });
+        found
+    };
+    let change = |settings: &str| {
+        stage.file("scheduler.ini", settings);
+        stage.hang_up_scheduler();
+    };
+    let before = framework("the role is there", &|found| found["roles"] == json!(["prod"]));
+    let tasks = operator.live_tasks().unwrap();
+    change("[scheduler]\nframework-weburi = http://changed");
+    let after = framework("the role is gone", &|found| found["roles"] == json!(["*"]));
+    assert_eq!(after["webui_url"], "http://changed");
+    limited.runs(kubectl);
+    reserved.runs(kubectl);
+    assert_eq!(operator.live_tasks().unwrap().into_keys().collect::<Vec<_>>(), tasks.into_keys().collect::<Vec<_>>());
+    stage.live_tasks_are_bound_pods();
+
+    change(&format!("{PROD}mesos-offer-constraints = [\"hostname\",\"LIKE\",\"agent-1\"]\n"));
+    let again = framework("the role is back", &|found| found["roles"] == json!(["prod"]));
+    for field in ["id", "registered_time", "reregistered_time"] {
+        assert_eq!(again[field], before[field], "{field}");
+    }
+    assert!(again["offer_constraints"]["role_constraints"]["prod"].is_object(), "{again}");
+    let confined = Workload { roles: "prod", cpu: "100m", ..Workload::of("confined", 3) };
+    confined.apply(kubectl);
+    confined.runs(kubectl);
+    let pods = confined.pods(kubectl).unwrap();
+    assert!(pods.iter().all(|pod| pod["spec"]["nodeName"] == "agent-1"), "{pods:?}");
+    limited.runs(kubectl);
+    stage.live_tasks_are_bound_pods();
 }
 
 fn condition(pod: &Value, kind: &str) -> Value {

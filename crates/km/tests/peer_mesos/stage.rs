@@ -134,6 +134,12 @@ impl Stage {
         self.scheduler.as_ref().map(Process::output).unwrap_or_default()
     }
 
+    /// Has the scheduler read its configuration file again.
+    pub fn hang_up_scheduler(&self) {
+        let scheduler = self.scheduler.as_ref().expect("the scheduler runs");
+        scheduler.signal(Signal::SIGHUP);
+    }
+
     /// Ends the scheduler as a crash does.
     pub fn crash_scheduler(&mut self) {
         if let Some(mut scheduler) = self.scheduler.take() {

@@ -37,6 +37,9 @@ fn lived() -> Metrics {
     metrics.count_event(&result(1, CallOutcome::Accepted));
     metrics.count_action(&accept(2, "o4", 1));
     metrics.count_event(&result(2, CallOutcome::Refused));
+    metrics.reloaded("changed");
+    metrics.count_event(&Event::FrameworkAnswer { number: 1, answer: FrameworkAnswer::Accepted });
+    metrics.count_event(&Event::SubscriptionRefused("no such role".to_owned()));
     let reason = Some(task_status::Reason::Reconciliation as i32);
     let state = TaskState::TaskRunning as i32;
     metrics.count_event(&Event::Update(Box::new(TaskStatus { state, reason, ..TaskStatus::default() })));

@@ -1,12 +1,14 @@
-//! Offer constraints: which agents a framework wants offers from, by their attributes.
+//! Offer constraints: which agents a framework wants offers from, by their attributes. Master and scheduler judge alike.
 //!
 //! Groups of a role are alternatives, constraints of a group must all hold. A text predicate lets attributes that are
 //! not text pass; of several attributes with one name only the first counts (M077 to M089).
 
 use std::collections::BTreeMap;
 
-use km_mesos_proto::v1::{
-    AgentInfo, Attribute,
+use regex::{Regex, RegexBuilder};
+
+use crate::v1::{
+    AgentInfo, Attribute, DomainInfo, Offer,
     scheduler::{
         AttributeConstraint, OfferConstraints,
         attribute_constraint::{
@@ -16,7 +18,6 @@ use km_mesos_proto::v1::{
     },
     value,
 };
-use regex::{Regex, RegexBuilder};
 
 /// Compiled sizes (bytes) up to which a pattern is accepted, and up to which it is merely too complex.
 /// Chosen so that `(a+){10}`, `(a+){50}` and `(a+){500}` are judged as by Apache Mesos' default limits.
@@ -72,9 +73,39 @@ impl Constraints {
     }
 
     /// Whether a framework wants offers of an agent in a role.
-    pub fn allow(&self, role: &str, agent: &AgentInfo) -> bool {
+    pub fn allow(&self, role: &str, agent: &Traits<'_>) -> bool {
         let Some(groups) = self.0.get(role) else { return true };
         groups.is_empty() || groups.iter().any(|group| group.iter().all(|constraint| constraint.holds(agent)))
+    }
+}
+
+/// What of an agent is looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Traits<'a> {
+    pub hostname: &'a str,
+    pub attributes: &'a [Attribute],
+    pub region: Option<&'a str>,
+    pub zone: Option<&'a str>,
+}
+
+impl<'a> Traits<'a> {
+    fn new(hostname: &'a str, attributes: &'a [Attribute], domain: Option<&'a DomainInfo>) -> Self {
+        let domain = domain.and_then(|domain| domain.fault_domain.as_ref());
+        let (region, zone) = domain.map(|domain| (domain.region.name.as_str(), domain.zone.name.as_str())).unzip();
+        Self { hostname, attributes, region, zone }
+    }
+}
+
+impl<'a> From<&'a AgentInfo> for Traits<'a> {
+    fn from(agent: &'a AgentInfo) -> Self {
+        Self::new(&agent.hostname, &agent.attributes, agent.domain.as_ref())
+    }
+}
+
+/// Of the agent that makes the offer.
+impl<'a> From<&'a Offer> for Traits<'a> {
+    fn from(offer: &'a Offer) -> Self {
+        Self::new(&offer.hostname, &offer.attributes, offer.domain.as_ref())
     }
 }
 
@@ -185,7 +216,7 @@ enum Found<'a> {
 }
 
 impl Constraint {
-    fn holds(&self, agent: &AgentInfo) -> bool {
+    fn holds(&self, agent: &Traits<'_>) -> bool {
         let found = self.find(agent);
         match (&self.test, found) {
             (Test::Exists, found) => !matches!(found, Found::Nothing),
@@ -199,17 +230,16 @@ impl Constraint {
         }
     }
 
-    fn find<'a>(&self, agent: &'a AgentInfo) -> Found<'a> {
-        let domain = agent.domain.as_ref().and_then(|domain| domain.fault_domain.as_ref());
+    fn find<'a>(&self, agent: &Traits<'a>) -> Found<'a> {
         let text = |text: Option<&'a str>| text.map_or(Found::Nothing, Found::Text);
         match &self.selector {
             Selector::AttributeName(name) => {
                 agent.attributes.iter().find(|one| one.name == *name).map_or(Found::Nothing, value_of)
             }
             Selector::PseudoattributeType(kind) => match PseudoattributeType::try_from(*kind) {
-                Ok(PseudoattributeType::Hostname) => Found::Text(&agent.hostname),
-                Ok(PseudoattributeType::Region) => text(domain.map(|domain| domain.region.name.as_str())),
-                Ok(PseudoattributeType::Zone) => text(domain.map(|domain| domain.zone.name.as_str())),
+                Ok(PseudoattributeType::Hostname) => Found::Text(agent.hostname),
+                Ok(PseudoattributeType::Region) => text(agent.region),
+                Ok(PseudoattributeType::Zone) => text(agent.zone),
                 Ok(PseudoattributeType::Unknown) | Err(_) => Found::Nothing,
             },
         }
@@ -225,14 +255,10 @@ fn value_of(attribute: &Attribute) -> Found<'_> {
 
 #[cfg(test)]
 mod tests {
-    use km_mesos_proto::{
-        json,
-        resources::attributes,
-        v1::{self, scheduler::OfferConstraints},
-    };
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::{json, resources::attributes, v1};
 
     fn constraints(groups: &[Value]) -> OfferConstraints {
         let groups: Vec<Value> = groups.iter().map(|group| json!({"attribute_constraints": group})).collect();
@@ -282,16 +308,16 @@ mod tests {
             (host(r"host-\d"), &[""], &[]),
             (host(r"[\w]+"), &[], &[""]),
         ];
-        assert!(Constraints::default().allow("r", &agent("bar:x")), "no constraints exclude nothing");
+        assert!(Constraints::default().allow("r", &Traits::from(&agent("bar:x"))), "no constraints exclude nothing");
         assert!(Constraints::compile(&constraints(&[])).is_err(), "a role with constraints has groups");
         for (groups, kept, excluded) in cases {
             let compiled = Constraints::compile(&constraints(&groups)).expect("lawful");
             for text in kept {
-                assert!(compiled.allow("r", &agent(text)), "{groups:?} keeps {text}");
+                assert!(compiled.allow("r", &Traits::from(&agent(text))), "{groups:?} keeps {text}");
             }
             for text in excluded {
-                assert!(!compiled.allow("r", &agent(text)), "{groups:?} excludes {text}");
-                assert!(compiled.allow("other", &agent(text)), "other roles are free");
+                assert!(!compiled.allow("r", &Traits::from(&agent(text))), "{groups:?} excludes {text}");
+                assert!(compiled.allow("other", &Traits::from(&agent(text))), "other roles are free");
             }
         }
     }

@@ -1,0 +1,88 @@
+//! How many offers are wanted, and what agents and nodes are to each other.
+
+use std::time::Duration;
+
+use km_scheduler::core::{Action, AgentSeen, Event};
+
+use crate::{
+    SECOND,
+    world::{World, spec},
+};
+
+#[test]
+fn idle_offers_go_back_for_long_and_no_more_are_wanted() {
+    let mut world = World::new(2);
+    world.send(Event::Agents(world.mesos.seen()));
+    // Until after the second implicit reconciliation.
+    world.run(SECOND * 20);
+    let refused = world.log.iter().find_map(|action| match action {
+        Action::Decline { refuse, .. } => Some(*refuse),
+        _ => None,
+    });
+    assert_eq!(refused, Some(world.config.refuse));
+    assert!(world.mesos.is_suppressed() && world.mesos.offers.is_empty());
+    assert_eq!(world.count(|action| matches!(action, Action::Suppress)), 1);
+    let calls = world.log.len();
+    world.run(SECOND * 60);
+    assert_eq!(world.log.len(), calls, "quiet stays quiet");
+}
+
+#[test]
+fn without_the_operator_api_offers_must_keep_showing_new_agents() {
+    let mut world = World::new(1);
+    world.run(SECOND * 5);
+    assert_eq!(world.count(|action| matches!(action, Action::Suppress)), 0);
+    world.mesos.add_agent("agent9", "host9", 1000, 1024);
+    world.run(SECOND * 2);
+    assert!(world.api.nodes.contains_key("host9"));
+}
+
+#[test]
+fn agents_that_offer_nothing_have_nodes_all_the_same() {
+    let mut world = World::new(0);
+    world.mesos.add_agent("agent1", "host1", 0, 0);
+    world.send(Event::Agents(world.mesos.seen()));
+    world.run(SECOND);
+    assert!(world.api.nodes.contains_key("host1"));
+}
+
+#[test]
+fn revives_are_never_closer_than_the_pause() {
+    let mut world = World::new(1);
+    world.run(SECOND * 5);
+    for number in 0..30 {
+        world.create(&format!("p{number}"), spec("10m", "32Mi", Some(31_000)));
+        let before = world.count(|action| matches!(action, Action::Revive));
+        world.run(Duration::from_millis(20));
+        assert!(world.count(|action| matches!(action, Action::Revive)) <= before + 1);
+    }
+    let revives = world.count(|action| matches!(action, Action::Revive));
+    assert!((1..=7).contains(&revives), "{revives} revives in 600 ms");
+}
+
+#[test]
+fn attributes_become_labels_and_follow_the_agent() {
+    let mut world = World::new(0);
+    let attribute = |name: &str, text: &str| km_mesos_proto::v1::Attribute {
+        name: name.into(),
+        r#type: km_mesos_proto::v1::value::Type::Text as i32,
+        text: Some(km_mesos_proto::v1::value::Text { value: text.into() }),
+        ..Default::default()
+    };
+    let seen = |attributes| AgentSeen {
+        id: "a".into(),
+        hostname: "h".into(),
+        attributes,
+        active: true,
+        ..AgentSeen::default()
+    };
+    world.send(Event::Agents(vec![seen(vec![attribute("rack", "r1"), attribute("bad", "no spaces allowed")])]));
+    world.run(SECOND);
+    let labels = |world: &World| world.api.nodes["h"].metadata.labels.clone().unwrap_or_default();
+    assert_eq!(labels(&world).get("k8s.mesosphere.io/attribute-rack").map(String::as_str), Some("r1"));
+    assert!(!labels(&world).contains_key("k8s.mesosphere.io/attribute-bad"));
+    world.send(Event::Agents(vec![seen(vec![attribute("zone", "z")])]));
+    world.run(SECOND);
+    assert!(!labels(&world).contains_key("k8s.mesosphere.io/attribute-rack"));
+    assert_eq!(labels(&world).get("kubernetes.io/hostname").map(String::as_str), Some("h"));
+}
