@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, NodeStatus, Pod, PodStatus, Secret, Service};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Event, Node, NodeStatus, PersistentVolume, PersistentVolumeClaim, Pod, PodStatus, Secret, Service,
+};
 
 /// Why a call did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,6 +80,8 @@ pub trait Api: Send + Sync {
     async fn service(&self, namespace: &str, name: &str) -> Result<Option<Service>, ApiError>;
     /// All services of the namespace.
     async fn services(&self, namespace: &str) -> Result<Vec<Service>, ApiError>;
+    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<PersistentVolumeClaim>, ApiError>;
+    async fn persistent_volume(&self, name: &str) -> Result<Option<PersistentVolume>, ApiError>;
     /// A token for a service account, bound to the pod, and its expiry.
     async fn token(
         &self,

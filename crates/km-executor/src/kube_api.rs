@@ -9,8 +9,8 @@ use k8s_openapi::{
         authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec},
         coordination::v1::Lease,
         core::v1::{
-            Binding, ConfigMap, Event, Node, NodeStatus, ObjectReference, Pod, PodStatus, Secret, Service,
-            ServiceAccount,
+            Binding, ConfigMap, Event, Node, NodeStatus, ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod,
+            PodStatus, Secret, Service, ServiceAccount,
         },
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
@@ -172,6 +172,14 @@ impl Api for KubeApi {
     async fn services(&self, namespace: &str) -> Result<Vec<Service>, ApiError> {
         let services: Resource<Service> = Resource::namespaced(self.client.clone(), namespace);
         Ok(call(services.list(&ListParams::default())).await?.items)
+    }
+
+    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<PersistentVolumeClaim>, ApiError> {
+        found(call(Resource::namespaced(self.client.clone(), namespace).get_opt(name)).await)
+    }
+
+    async fn persistent_volume(&self, name: &str) -> Result<Option<PersistentVolume>, ApiError> {
+        found(call(Resource::all(self.client.clone()).get_opt(name)).await)
     }
 
     async fn token(

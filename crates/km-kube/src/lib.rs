@@ -11,4 +11,5 @@ pub mod pod;
 pub mod quantity;
 pub mod schema;
 pub mod selector;
+pub mod storage;
 pub mod validation;

@@ -22,7 +22,7 @@ use crate::{
     nominees::Nominees,
     slab::Slab,
     strategy::{Chooser, Policy, Strategy},
-    volumes::Storage,
+    volumes::{Binding, Storage},
 };
 
 /// So many facts about nodes are kept over all classes; the classes used least go first.
@@ -228,6 +228,12 @@ impl Engine {
     pub fn set_storage_class(&mut self, name: &str, class: Option<&StorageClass>) {
         self.storage.set_class(name, class);
         self.told += 1;
+    }
+
+    /// What is to be done before a pod can start on a node that it was placed on: for each of its claims that isn't bound. None
+    /// when they can't be bound there any more, as another pod took a volume.
+    pub fn bindings(&self, need: &Need, node: &str) -> Option<Vec<Binding>> {
+        self.storage.bindings(self.nodes.at(self.nodes.find(node)?), need)
     }
 
     /// A PodDisruptionBudget by namespace and name; none when it is gone.

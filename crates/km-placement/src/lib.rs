@@ -45,6 +45,7 @@ pub use strategy::{
     Candidate, Chooser, Contest, FirstFit, FitScoring, Kubernetes, Pack, Policy, ResourceWeight, Scores, Shape, Spread,
     Strategy,
 };
+pub use volumes::{Binding, Way};
 
 /// What pods need and nodes have: milli-CPUs, bytes, and whole units of everything else.
 pub use km_kube::pod::ResourceTotals as Amounts;

@@ -83,6 +83,16 @@ impl Need {
         self.pools.is_empty() || self.pools.contains(&pool.role)
     }
 
+    /// Whether it mounts persistent volumes by claims.
+    pub fn has_claims(&self) -> bool {
+        !self.claims.is_empty()
+    }
+
+    /// The claims to persistent volumes that it mounts, by namespace and name.
+    pub fn claims(&self) -> impl Iterator<Item = &str> {
+        self.claims.iter().map(AsRef::as_ref)
+    }
+
     /// Whether other pods decide where it may go.
     pub fn looks_around(&self) -> bool {
         let rules = self.spread.is_empty() && self.near.is_empty() && self.apart.is_empty();

@@ -1,6 +1,9 @@
 //! Persistent volumes and the claims to them, read once when they are told, and who uses which claim.
 
+mod choose;
 mod judge;
+
+pub use choose::{Binding, Way};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,12 +17,13 @@ use k8s_openapi::{
     },
     apimachinery::pkg::api::resource::Quantity,
 };
-use km_kube::selector::{LabelRequirement, LabelSelector, Operator};
+use km_kube::{
+    keys::{NO_PROVISIONER, SELECTED_NODE},
+    selector::{LabelRequirement, LabelSelector, Operator},
+};
 
 use crate::need::{Need, NodeTerm};
 
-/// Volumes of such a class exist before they are claimed: nobody makes them.
-const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 const ONE_POD: &str = "ReadWriteOncePod";
 /// Labels of volumes that nodes must agree with. The older names stand for the newer ones.
 const ZONE_LABELS: [(&str, &str); 4] = [
@@ -35,8 +39,12 @@ const ZONE_SEPARATOR: &str = "__";
 #[derive(Clone, Debug, PartialEq)]
 struct Claim {
     modes: BTreeSet<String>,
-    /// The volume that it is bound to.
+    /// The volume that it names.
     volume: Option<String>,
+    /// It names a volume, but that is not known to be its yet.
+    binding: bool,
+    /// The node on which its volume is to be made.
+    selected: Option<String>,
     class: String,
     bytes: i64,
     selector: LabelSelector,
@@ -183,14 +191,19 @@ impl Claim {
         let selector = spec.selector.as_ref().map_or_else(LabelSelector::everything, |selector| {
             LabelSelector::from_typed(selector).unwrap_or_else(|_| LabelSelector::nothing())
         });
+        let phase = of.status.as_ref().and_then(|status| status.phase.as_deref());
+        let annotations = of.metadata.annotations.as_ref();
+        let volume = spec.volume_name.filter(|name| !name.is_empty());
         Self {
             modes: spec.access_modes.into_iter().flatten().collect(),
-            volume: spec.volume_name.filter(|name| !name.is_empty()),
+            binding: volume.is_some() && phase == Some("Pending"),
+            selected: annotations.and_then(|all| all.get(SELECTED_NODE)).cloned(),
+            volume,
             class: spec.storage_class_name.unwrap_or_default(),
             bytes: bytes(spec.resources.as_ref().and_then(|resources| resources.requests.as_ref())),
             selector,
             block: is_block(spec.volume_mode.as_ref()),
-            lost: of.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Lost"),
+            lost: phase == Some("Lost"),
             deleting: of.metadata.deletion_timestamp.is_some(),
         }
     }

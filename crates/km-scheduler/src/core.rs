@@ -8,6 +8,7 @@ mod action;
 mod agents;
 mod asked;
 mod backoff;
+mod claims;
 mod config;
 mod demand;
 mod effects;
@@ -82,6 +83,7 @@ pub struct Core {
     standing: framework::Standing,
     effects: Effects,
     evictions: evictions::Evictions,
+    claims: claims::Claims,
     /// The selectors of services by namespace and name.
     services: BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>,
     taken_ports: taken_ports::TakenPorts,
@@ -124,6 +126,7 @@ impl Core {
             declines: asked::Declines::default(),
             effects: Effects::default(),
             evictions: evictions::Evictions::default(),
+            claims: claims::Claims::default(),
             services: BTreeMap::new(),
             taken_ports: taken_ports::TakenPorts::default(),
             inverse: BTreeMap::new(),
@@ -166,6 +169,9 @@ impl Core {
             Event::Service { id, selector } => self.on_service(now, &id, selector, &mut out),
             Event::BudgetApplied(budget) => self.feed.budget(&budget, true),
             Event::BudgetDeleted(budget) => self.feed.budget(&budget, false),
+            Event::Claim { id, claim } => self.on_claim(now, id, claim),
+            Event::Volume { name, volume } => self.on_volume(now, name, volume),
+            Event::StorageClass { name, class } => self.on_storage_class(now, &name, class.as_deref()),
             Event::Api { op, reply } => self.on_reply(now, op, reply, &mut out),
             Event::AcceptResult { batch, outcome } => self.on_accept_result(now, batch, outcome, &mut out),
             Event::Request(request) => self.on_request(now, request, &mut out),

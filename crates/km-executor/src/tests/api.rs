@@ -12,7 +12,9 @@ use async_trait::async_trait;
 use futures::{StreamExt, stream::BoxStream};
 use k8s_openapi::{
     ByteString,
-    api::core::v1::{ConfigMap, Event, Node, NodeStatus, Pod, PodStatus, Secret, Service},
+    api::core::v1::{
+        ConfigMap, Event, Node, NodeStatus, PersistentVolume, PersistentVolumeClaim, Pod, PodStatus, Secret, Service,
+    },
 };
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -37,6 +39,8 @@ struct State {
     /// The UID of the one node.
     node: Option<String>,
     lease_owner: Option<String>,
+    claims: BTreeMap<String, PersistentVolumeClaim>,
+    volumes: BTreeMap<String, PersistentVolume>,
     watchers: Vec<mpsc::UnboundedSender<PodChange>>,
 }
 
@@ -46,6 +50,16 @@ impl FakeApi {
         let binary = BTreeMap::from([("picture".to_owned(), ByteString(vec![0xff, 0]))]);
         let map = ConfigMap { data: Some(data), binary_data: Some(binary), ..Default::default() };
         self.state.lock().unwrap().config_maps.insert(format!("{namespace}/{name}"), map);
+    }
+
+    pub fn put_claim(&self, namespace: &str, claim: PersistentVolumeClaim) {
+        let name = claim.metadata.name.clone().unwrap_or_default();
+        self.state.lock().unwrap().claims.insert(format!("{namespace}/{name}"), claim);
+    }
+
+    pub fn put_volume(&self, volume: PersistentVolume) {
+        let name = volume.metadata.name.clone().unwrap_or_default();
+        self.state.lock().unwrap().volumes.insert(name, volume);
     }
 
     pub fn put(&self, pod: Pod) {
@@ -169,6 +183,14 @@ impl Api for FakeApi {
 
     async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<ConfigMap>, ApiError> {
         Ok(self.state.lock().unwrap().config_maps.get(&format!("{namespace}/{name}")).cloned())
+    }
+
+    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<PersistentVolumeClaim>, ApiError> {
+        Ok(self.state.lock().unwrap().claims.get(&format!("{namespace}/{name}")).cloned())
+    }
+
+    async fn persistent_volume(&self, name: &str) -> Result<Option<PersistentVolume>, ApiError> {
+        Ok(self.state.lock().unwrap().volumes.get(name).cloned())
     }
 
     async fn secret(&self, _namespace: &str, name: &str) -> Result<Option<Secret>, ApiError> {

@@ -165,6 +165,7 @@ fn unsupported(volume: &Volume) -> String {
     };
     let kind = kind.unwrap_or_else(|| "no source".into());
     format!(
-        "{kind} is not supported on this node; supported are configMap, downwardAPI, emptyDir, hostPath, projected and secret"
+        "{kind} is not supported on this node; supported are configMap, downwardAPI, emptyDir, hostPath, \
+         persistentVolumeClaim, projected and secret"
     )
 }

@@ -1,9 +1,10 @@
 //! The pod's volumes as folders on the host.
 //!
-//! Under `<pod>/volumes/<name>`. Supported: emptyDir (also in memory), configMap, secret, downwardAPI, projected and
-//! hostPath. An emptyDir's `sizeLimit` is not enforced, except in memory. Content that comes from the API server is
+//! Under `<pod>/volumes/<name>`. Supported: emptyDir (also in memory), configMap, secret, downwardAPI, projected,
+//! hostPath, and claims to persistent volumes that are folders of the host. An emptyDir's `sizeLimit` is not enforced, except in memory. Content that comes from the API server is
 //! refreshed while the pod runs; files change all at once, by the switch of a link.
 
+mod claims;
 mod content;
 mod host_path;
 pub mod sources;
@@ -12,9 +13,10 @@ mod tests;
 mod tree;
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Component, Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, PoisonError},
 };
 
 use k8s_openapi::api::core::v1::{Container, EmptyDirVolumeSource, Pod, Volume};
@@ -45,12 +47,14 @@ pub struct Volumes {
     dir: PathBuf,
     /// One change at a time.
     turn: Mutex<content::Tokens>,
+    /// The folders behind volumes that are claims, by the volume's name, once they are known.
+    claimed: std::sync::Mutex<BTreeMap<String, PathBuf>>,
 }
 
 impl Volumes {
     /// `dir` is the pod's own folder.
     pub fn new(api: Arc<dyn Api>, facts: NodeFacts, key: PodKey, dir: PathBuf) -> Self {
-        Self { api, facts, key, dir, turn: Mutex::default() }
+        Self { api, facts, key, dir, turn: Mutex::default(), claimed: std::sync::Mutex::default() }
     }
 
     fn path(&self, volume: &str) -> PathBuf {
@@ -69,6 +73,11 @@ impl Volumes {
                 make_empty_dir(&path, empty)?;
             } else if let Some(host) = &volume.host_path {
                 host_path::check(host).map_err(|message| self.error(volume, message))?;
+            } else if let Some(claim) = &volume.persistent_volume_claim {
+                let found = claims::folder(&*self.api, &self.key.namespace, &claim.claim_name).await;
+                let folder = found.map_err(|message| self.error(volume, message))?;
+                let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+                claimed.insert(volume.name.clone(), folder);
             } else {
                 let files = self.files(pod, volume, &mut tokens).await?;
                 tree::write(&path, &files).map_err(io_error(&path))?;
@@ -102,6 +111,18 @@ impl Volumes {
     ) -> Result<Vec<tree::File>, VolumeError> {
         let source = content::Source { api: &*self.api, facts: &self.facts, key: &self.key, pod };
         source.files(volume, tokens).await.map_err(|message| self.error(volume, message))
+    }
+
+    /// Where a volume is on the host.
+    fn base(&self, volume: &Volume) -> Result<PathBuf, String> {
+        if let Some(host) = &volume.host_path {
+            return Ok(PathBuf::from(&host.path));
+        }
+        if volume.persistent_volume_claim.is_none() {
+            return Ok(self.path(&volume.name));
+        }
+        let claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        claimed.get(&volume.name).cloned().ok_or_else(|| "its claim isn't mounted yet".to_owned())
     }
 
     fn error(&self, volume: &Volume, message: String) -> VolumeError {
@@ -139,10 +160,7 @@ impl Volumes {
                 let fail = |message: String| VolumeError::Volume { volume: mount.name.clone(), message };
                 let volume = volumes(pod).find(|volume| volume.name == mount.name);
                 let volume = volume.ok_or_else(|| fail("the pod has no such volume".into()))?;
-                let base = match &volume.host_path {
-                    Some(host) => PathBuf::from(&host.path),
-                    None => self.path(&volume.name),
-                };
+                let base = self.base(volume).map_err(fail)?;
                 let sub_path = match (&mount.sub_path, &mount.sub_path_expr) {
                     (Some(path), _) if !path.is_empty() => Some(path.clone()),
                     (_, Some(expression)) if !expression.is_empty() => Some(expand(expression, lookup)),
@@ -155,11 +173,17 @@ impl Volumes {
                 Ok(Mount {
                     host_path,
                     container_path: PathBuf::from(&mount.mount_path),
-                    read_only: mount.read_only == Some(true) || content::is_from_api(volume),
+                    read_only: mount.read_only == Some(true) || is_read_only(volume),
                 })
             })
             .collect()
     }
+}
+
+/// Whether all mounts of a volume are read-only, whatever they say.
+fn is_read_only(volume: &Volume) -> bool {
+    let claim = volume.persistent_volume_claim.as_ref();
+    content::is_from_api(volume) || claim.is_some_and(|claim| claim.read_only == Some(true))
 }
 
 fn volumes(pod: &Pod) -> impl Iterator<Item = &Volume> {

@@ -143,3 +143,104 @@ async fn sub_paths_are_made_and_stay_inside() {
     std::os::unix::fs::symlink("/etc", link.path("out")).unwrap();
     assert!(link.mounts().unwrap_err().to_string().contains("leads out of the volume"));
 }
+
+/// A bound claim `c` of the namespace `n` to the volume `pv`, whose spec is given.
+fn bound(volume: Value) -> FakeApi {
+    let api = FakeApi::default();
+    let claim =
+        json!({"metadata": {"name": "c", "uid": "claim"}, "spec": {"volumeName": "pv"}, "status": {"phase": "Bound"}});
+    api.put_claim("n", from_value(claim).unwrap());
+    let mut spec = json!({"claimRef": {"namespace": "n", "name": "c", "uid": "claim"}});
+    for (key, value) in volume.as_object().unwrap() {
+        spec[key] = value.clone();
+    }
+    api.put_volume(from_value(json!({"metadata": {"name": "pv"}, "spec": spec})).unwrap());
+    api
+}
+
+fn claimed(read_only: bool) -> Value {
+    json!({"name": "v", "persistentVolumeClaim": {"claimName": "c", "readOnly": read_only}})
+}
+
+#[tokio::test]
+async fn claims_are_folders_of_the_host_that_outlive_the_pod() {
+    let host = TempDir::new().unwrap();
+    let (made, there) = (host.path().join("made"), host.path().join("there"));
+    fs::create_dir(&there).unwrap();
+    for (source, folder) in [(json!({"hostPath": {"path": made}}), &made), (json!({"local": {"path": there}}), &there)]
+    {
+        let mount = json!({"name": "v", "mountPath": "/v", "subPath": "inner"});
+        let case = case(bound(source), claimed(false), mount);
+        assert!(case.mounts().unwrap_err().to_string().contains("isn't mounted yet"));
+        case.volumes.mount(&case.pod).await.unwrap();
+        let mounts = case.mounts().unwrap();
+        assert_eq!(mounts[0].host_path, folder.join("inner").canonicalize().unwrap());
+        assert!(!mounts[0].read_only);
+        fs::write(folder.join("file"), "kept").unwrap();
+        case.volumes.remove().await.unwrap();
+        assert_eq!(fs::read_to_string(folder.join("file")).unwrap(), "kept");
+    }
+    for (of_volume, of_mount, read_only) in [(true, false, true), (false, true, true), (false, false, false)] {
+        let mount = json!({"name": "v", "mountPath": "/v", "readOnly": of_mount});
+        let case = case(bound(json!({"local": {"path": there}})), claimed(of_volume), mount);
+        case.volumes.mount(&case.pod).await.unwrap();
+        assert_eq!(case.mounts().unwrap()[0].read_only, read_only);
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_can_not_be_mounted_says_why() {
+    let host = json!({"hostPath": {"path": "/tmp"}});
+    let of_claim = |change: fn(&mut Value)| {
+        let api = bound(json!({"hostPath": {"path": "/tmp"}}));
+        let mut claim = json!({"metadata": {"name": "c", "uid": "claim"}, "spec": {"volumeName": "pv"}, "status": {"phase": "Bound"}});
+        change(&mut claim);
+        api.put_claim("n", from_value(claim).unwrap());
+        api
+    };
+    let with = |name: &str, value: Value| {
+        let mut spec = host.clone();
+        spec[name] = value;
+        bound(spec)
+    };
+    let table = [
+        (FakeApi::default(), "persistentvolumeclaim \"c\" not found"),
+        (
+            of_claim(|c| c["status"]["phase"] = json!("Pending")),
+            "persistentvolumeclaim \"c\" is not bound (status.phase is Pending)",
+        ),
+        (
+            of_claim(|c| c["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")),
+            "persistentvolumeclaim \"c\" is being deleted",
+        ),
+        (
+            of_claim(|c| c["spec"]["volumeName"] = json!("other")),
+            "persistentvolume \"other\" of persistentvolumeclaim \"c\" not found",
+        ),
+        (
+            of_claim(|c| c["metadata"]["uid"] = json!("later")),
+            "persistentvolume \"pv\": spec.claimRef names another claim",
+        ),
+        (
+            with("volumeMode", json!("Block")),
+            "persistentvolume \"pv\": spec.volumeMode Block is not supported on this node; supported is Filesystem",
+        ),
+        (
+            bound(json!({"nfs": {"server": "s", "path": "/"}})),
+            "persistentvolume \"pv\": spec.nfs is not supported on this node; supported are spec.hostPath and spec.local",
+        ),
+        (
+            bound(json!({"local": {"path": "/nowhere/at/all"}})),
+            "persistentvolume \"pv\": spec.local.path /nowhere/at/all",
+        ),
+        (
+            bound(json!({"local": {"path": "/tmp", "fsType": "ext4"}})),
+            "persistentvolume \"pv\": spec.local.fsType is not",
+        ),
+    ];
+    for (api, reason) in table {
+        let case = case(api, claimed(false), json!({"name": "v", "mountPath": "/v"}));
+        let error = case.volumes.mount(&case.pod).await.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("volume \"v\": {reason}")), "{error}");
+    }
+}

@@ -6,25 +6,13 @@ use super::volume::{self as pod_volume, inside_host};
 use crate::names;
 use crate::quantity::Quantity;
 use crate::selector::LabelSelector;
+use crate::storage::sources;
 
 const ONE_POD: &str = "ReadWriteOncePod";
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", ONE_POD];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 const RECLAIM_POLICIES: [&str; 3] = ["Delete", "Recycle", "Retain"];
 const BINDING_MODES: [&str; 2] = ["Immediate", "WaitForFirstConsumer"];
-
-/// Fields of a volume's spec that are not its source.
-const NO_SOURCES: [&str; 9] = [
-    "accessModes",
-    "capacity",
-    "claimRef",
-    "mountOptions",
-    "nodeAffinity",
-    "persistentVolumeReclaimPolicy",
-    "storageClassName",
-    "volumeAttributesClassName",
-    "volumeMode",
-];
 
 pub(super) fn claim(root: &At<'_>, errors: &mut Errors) {
     let spec = root.field("spec");
@@ -65,8 +53,7 @@ pub(super) fn volume(root: &At<'_>, errors: &mut Errors) {
 }
 
 fn source(spec: &At<'_>, errors: &mut Errors) {
-    let fields = spec.value.as_object().into_iter().flatten();
-    let mut given = fields.filter(|(name, value)| !NO_SOURCES.contains(&name.as_str()) && !value.is_null());
+    let mut given = sources(spec.value);
     let Some((kind, _)) = given.next() else {
         errors.push(spec.required("must specify a volume type"));
         return;
@@ -75,7 +62,7 @@ fn source(spec: &At<'_>, errors: &mut Errors) {
         errors.push(spec.field(extra).forbidden("may not specify more than 1 volume type"));
     }
     let source = spec.field(kind);
-    match kind.as_str() {
+    match kind {
         "hostPath" => {
             pod_volume::host_path(&source, errors);
             if source.field("path").text() == "/" && spec.field("persistentVolumeReclaimPolicy").text() == "Recycle" {
@@ -161,13 +148,8 @@ pub(super) fn claim_update(root: &At<'_>, before: &At<'_>, errors: &mut Errors) 
 }
 
 pub(super) fn volume_update(root: &At<'_>, before: &At<'_>, errors: &mut Errors) {
-    let source = |spec: &At<'_>| {
-        let mut fields = spec.value.as_object().cloned().unwrap_or_default();
-        fields.retain(|name, _| !NO_SOURCES.contains(&name.as_str()));
-        fields
-    };
     let (spec, old) = (root.field("spec"), before.field("spec"));
-    if source(&spec) != source(&old) {
+    if !sources(spec.value).eq(sources(old.value)) {
         errors.push(
             spec.field("persistentvolumesource").forbidden("spec.persistentvolumesource is immutable after creation"),
         );

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Claim, NO_PROVISIONER, ONE_POD, Storage, Volume, ZONE_LABELS, ZONE_SEPARATOR};
+use super::{Claim, ONE_POD, Storage, Volume, ZONE_LABELS, ZONE_SEPARATOR};
 use crate::{
     fit::{Change, Node},
     need::Need,
@@ -29,7 +29,7 @@ impl Storage {
             if claim.deleting {
                 return Err(Refusal::Claim(format!("persistentvolumeclaim \"{}\" is being deleted", name())));
             }
-            if claim.volume.is_none() && !self.is_delayed(claim) {
+            if claim.binding || (claim.volume.is_none() && !self.is_delayed(claim)) {
                 return Err(Refusal::Claim("pod has unbound immediate PersistentVolumeClaims".to_owned()));
             }
         }
@@ -61,7 +61,7 @@ impl Storage {
         if volumes.iter().any(|volume| !volume.is_reached_from(node)) {
             return Err(Refusal::VolumeAffinity);
         }
-        if !self.can_bind(node, open) {
+        if self.choose(node, open).is_none() {
             return Err(Refusal::NoVolume);
         }
         if volumes.iter().any(|volume| !volume.is_in_zone_of(node)) {
@@ -110,44 +110,18 @@ impl Storage {
             None => Some((&self.classes.get(&claim.class)?.provisioner, id)),
         }
     }
-
-    /// Whether each open claim finds a free volume of its own on the node, or one can be made there. The smallest claim
-    /// chooses first, and takes the smallest volume that does.
-    fn can_bind(&self, node: &Node, mut open: Vec<(&Arc<str>, &Claim)>) -> bool {
-        open.sort_by_key(|(_, claim)| claim.bytes);
-        let mut used: BTreeSet<&str> = BTreeSet::new();
-        open.into_iter().all(|(id, claim)| {
-            let fits = |(name, volume): &(&String, &Volume)| {
-                !used.contains(name.as_str()) && volume.does_for(id, claim) && volume.is_reached_from(node)
-            };
-            // One that waits for this very claim goes first.
-            let best =
-                self.volumes.iter().filter(fits).min_by_key(|(_, volume)| (volume.claim.is_none(), volume.bytes));
-            match best {
-                Some((name, _)) => used.insert(name),
-                None => self.can_make(node, claim),
-            }
-        })
-    }
-
-    fn can_make(&self, node: &Node, claim: &Claim) -> bool {
-        let Some(class) = self.classes.get(&claim.class) else { return false };
-        let there = class.topologies.is_empty()
-            || class.topologies.iter().any(|all| all.iter().all(|one| one.matches(&node.facts.labels)));
-        class.provisioner != NO_PROVISIONER && there
-    }
 }
 
 impl Volume {
     /// Whether its node affinity holds.
-    fn is_reached_from(&self, node: &Node) -> bool {
+    pub(super) fn is_reached_from(&self, node: &Node) -> bool {
         let matches =
             |terms: &Vec<crate::need::NodeTerm>| terms.iter().any(|term| term.matches(&node.name, &node.facts.labels));
         self.nodes.as_ref().is_none_or(matches)
     }
 
     /// Whether a claim may be bound to it.
-    fn does_for(&self, id: &Arc<str>, claim: &Claim) -> bool {
+    pub(super) fn does_for(&self, id: &Arc<str>, claim: &Claim) -> bool {
         self.available
             && self.claim.as_deref().is_none_or(|owner| *owner == **id)
             && self.class == claim.class

@@ -4,7 +4,7 @@ use k8s_openapi::api::{
     core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod},
     storage::v1::{CSINode, StorageClass},
 };
-use km_placement::{Engine, NodeFacts, PendingPod, Policy, Pool, Ports, Share, Supply};
+use km_placement::{Binding, Engine, NodeFacts, PendingPod, Policy, Pool, Ports, Share, Supply, Way};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -86,6 +86,7 @@ fn what_is_wrong_with_a_claim_is_said_without_counting_nodes() {
         ("lost", "persistentvolumeclaim \"c\" bound to non-existent persistentvolume \"v\""),
         ("deleting", "persistentvolumeclaim \"c\" is being deleted"),
         ("no volume", "2 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"),
+        ("binding", "pod has unbound immediate PersistentVolumeClaims"),
         ("no class", "pod has unbound immediate PersistentVolumeClaims"),
     ];
     for (case, expected) in table {
@@ -95,6 +96,10 @@ fn what_is_wrong_with_a_claim_is_said_without_counting_nodes() {
             "immediate" => claim(&mut engine, "c", &json!({}), &json!({})),
             "lost" => claim(&mut engine, "c", &bound, &json!({ "phase": "Lost" })),
             "no volume" => claim(&mut engine, "c", &bound, &json!({ "phase": "Bound" })),
+            "binding" => {
+                volume(&mut engine, "v", &json!({}));
+                claim(&mut engine, "c", &bound, &json!({ "phase": "Pending" }));
+            }
             "no class" => claim(&mut engine, "c", &json!({ "storageClassName": "x" }), &json!({})),
             _ => {
                 let meta = json!({
@@ -204,4 +209,74 @@ fn a_driver_attaches_only_so_many_volumes_to_a_node() {
             assert_eq!(victims, Ok(vec!["default/first".to_owned()]));
         }
     }
+}
+
+fn local(node: &str, more: &Value) -> Value {
+    let here = json!([{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [node] }] }]);
+    let mut spec =
+        json!({ "storageClassName": "local", "nodeAffinity": { "required": { "nodeSelectorTerms": here } } });
+    for (key, value) in more.as_object().expect("an object") {
+        spec[key] = value.clone();
+    }
+    spec
+}
+
+fn bindings(engine: &mut Engine, claims: &[&str], node: &str) -> Option<Vec<Binding>> {
+    let pending = pending(engine, &pod("p", 0, claims));
+    let mut found = engine.bindings(&pending.need, node)?;
+    found.sort_by(|one, other| one.claim.cmp(&other.claim));
+    Some(found)
+}
+
+fn binding(claim: &str, way: Way, begun: bool) -> Binding {
+    Binding { claim: format!("default/{claim}"), way, begun }
+}
+
+#[test]
+fn open_claims_get_the_volumes_that_fit_on_the_node() {
+    let mut engine = engine(&["a", "b"], &[]);
+    class(&mut engine, "local", "kubernetes.io/no-provisioner");
+    class(&mut engine, "made", "disk.example");
+    volume(&mut engine, "large", &local("a", &json!({ "capacity": { "storage": "9Gi" } })));
+    volume(&mut engine, "small", &local("a", &json!({})));
+    volume(&mut engine, "other", &local("b", &json!({})));
+    claim(&mut engine, "small", &json!({ "storageClassName": "local" }), &json!({}));
+    let wants = json!({ "storageClassName": "local", "resources": { "requests": { "storage": "5Gi" } } });
+    claim(&mut engine, "large", &wants, &json!({}));
+    claim(&mut engine, "new", &json!({ "storageClassName": "made" }), &json!({}));
+    claim(&mut engine, "bound", &json!({ "volumeName": "small" }), &json!({ "phase": "Bound" }));
+    let reserve = |name: &str| Way::Reserve(name.to_owned());
+    let want = [
+        binding("large", reserve("large"), false),
+        binding("new", Way::Provision, false),
+        binding("small", reserve("small"), false),
+    ];
+    assert_eq!(bindings(&mut engine, &["small", "large", "new"], "a"), Some(want.into()));
+    assert_eq!(bindings(&mut engine, &["small"], "b"), Some(vec![binding("small", reserve("other"), false)]));
+    assert_eq!(bindings(&mut engine, &["small", "large"], "b"), None);
+    assert_eq!(bindings(&mut engine, &["bound"], "a"), Some(Vec::new()));
+    assert_eq!(bindings(&mut engine, &["missing"], "a"), None);
+}
+
+#[test]
+fn what_was_begun_ties_a_claim_to_its_node() {
+    let mut engine = engine(&["a", "b"], &[]);
+    class(&mut engine, "local", "kubernetes.io/no-provisioner");
+    class(&mut engine, "made", "disk.example");
+    volume(&mut engine, "free", &local("b", &json!({})));
+    volume(&mut engine, "mine", &local("a", &json!({ "claimRef": { "namespace": "default", "name": "c" } })));
+    claim(&mut engine, "c", &json!({ "storageClassName": "local" }), &json!({}));
+    let reserved = binding("c", Way::Reserve("mine".to_owned()), true);
+    assert_eq!(bindings(&mut engine, &["c"], "a"), Some(vec![reserved]));
+    assert_eq!(bindings(&mut engine, &["c"], "b"), None, "a second volume would be reserved");
+    assert_eq!(place(&mut engine, &pod("p", 0, &["c"])), Ok("a".to_owned()));
+
+    let meta = json!({
+        "name": "d", "namespace": "default", "annotations": { "volume.kubernetes.io/selected-node": "b" },
+    });
+    let spec = json!({ "storageClassName": "made", "accessModes": ["ReadWriteOnce"] });
+    engine.set_claim("default/d", Some(&read(json!({ "metadata": meta, "spec": spec }))));
+    assert_eq!(bindings(&mut engine, &["d"], "b"), Some(vec![binding("d", Way::Provision, true)]));
+    assert_eq!(bindings(&mut engine, &["d"], "a"), None);
+    assert_eq!(place(&mut engine, &pod("q", 0, &["d"])), Ok("b".to_owned()));
 }

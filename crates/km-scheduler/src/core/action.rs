@@ -130,6 +130,21 @@ pub enum Action {
         phase: &'static str,
         message: String,
     },
+    /// Reserve a volume for a claim with that UID (`spec.claimRef`), if the volume is still of that resource version.
+    ReserveVolume {
+        op: OpId,
+        volume: String,
+        version: String,
+        claim: PodKey,
+        uid: String,
+    },
+    /// Tell the provisioner of a claim for which node its volume is to be made, if the claim still has that UID.
+    SelectNode {
+        op: OpId,
+        claim: PodKey,
+        uid: String,
+        node: String,
+    },
     /// Reply with [`super::ApiReply::Pods`].
     ListPods {
         op: OpId,
@@ -159,6 +174,8 @@ impl Action {
             | Self::EvictPod { op, .. }
             | Self::FetchPod { op, .. }
             | Self::EndPod { op, .. }
+            | Self::ReserveVolume { op, .. }
+            | Self::SelectNode { op, .. }
             | Self::ListPods { op } => Some(*op),
             _ => None,
         }

@@ -168,12 +168,16 @@ impl Core {
         let page =
             |state: String| ExplainPage { pod: key.to_string(), state, message: None, agents: Vec::new(), asked: None };
         if let Some(waiting) = self.queue.get(key).cloned() {
-            let state = if waiting.not_before > now { "waits after a launch that failed" } else { "waits for a place" };
+            let state = match &waiting.nominated {
+                _ if waiting.not_before > now => "waits after a launch that failed".to_owned(),
+                Some(node) if waiting.binding => format!("waits until its persistent volumes are bound for {node}"),
+                _ => "waits for a place".to_owned(),
+            };
             return Some(ExplainPage {
                 agents: self.explain_agents(&waiting.pending),
                 message: waiting.reported,
                 asked: Some(self.asked(now, Some(waiting.since), waiting.retry)),
-                ..page(state.to_owned())
+                ..page(state)
             });
         }
         let task = self.tasks.of_pod(key).filter(|task| task.pod_uid == uid(&pod));

@@ -61,6 +61,14 @@ pub(super) enum Then {
     Evicted {
         pod: PodKey,
     },
+    /// A volume was reserved for a claim.
+    Reserved {
+        volume: String,
+    },
+    /// A claim was told its node.
+    Selected {
+        claim: PodKey,
+    },
     /// A node was created or patched.
     NodeWritten {
         agent_id: String,

@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::{
-    core::v1::{Node, Pod},
+    core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod},
     policy::v1::PodDisruptionBudget,
+    storage::v1::StorageClass,
 };
 use km_mesos_proto::v1;
 
@@ -61,6 +62,21 @@ pub enum Event {
     },
     BudgetApplied(Arc<PodDisruptionBudget>),
     BudgetDeleted(Arc<PodDisruptionBudget>),
+    /// A claim to a persistent volume; none when it is gone. It is named as pods are.
+    Claim {
+        id: PodKey,
+        claim: Option<Arc<PersistentVolumeClaim>>,
+    },
+    /// A persistent volume; none when it is gone.
+    Volume {
+        name: String,
+        volume: Option<Arc<PersistentVolume>>,
+    },
+    /// None when it is gone.
+    StorageClass {
+        name: String,
+        class: Option<Arc<StorageClass>>,
+    },
     /// Answer to an action with an operation id. Must come exactly once, also after a failure.
     Api {
         op: OpId,

@@ -26,12 +26,14 @@ impl Core {
     /// Places what waits on what is offered. Says whether anything was launched.
     pub(super) fn place_round(&mut self, now: Duration, out: &mut Vec<Action>) -> bool {
         let ready = self.queue.iter().filter(|(_, waiting)| waiting.not_before <= now);
-        let (keys, pods): (Vec<PodKey>, Vec<PendingPod>) =
-            ready.map(|(key, waiting)| (key.clone(), waiting.pending.clone())).unzip();
-        if keys.is_empty() {
+        let mut ready: Vec<(PodKey, PendingPod)> =
+            ready.map(|(key, waiting)| (key.clone(), waiting.pending.clone())).collect();
+        if ready.is_empty() {
             return false;
         }
         self.feed_engine();
+        let mut refused = self.bind_claims(&mut ready, out);
+        let (keys, pods): (Vec<PodKey>, Vec<PendingPod>) = ready.into_iter().unzip();
         let plan = self.feed.engine.place_all(&pods);
         let mut batches: BTreeMap<(String, usize), Batch> = BTreeMap::new();
         for (index, placement) in plan.placed {
@@ -46,10 +48,11 @@ impl Core {
                 self.feed.pod(key.clone());
             }
         }
+        refused.extend(plan.refused.into_iter().map(|(index, why)| (keys[index].clone(), why)));
         // It looks at every node.
-        let complete = !plan.refused.is_empty() && self.is_offered_everything();
-        for (index, why) in &plan.refused {
-            self.note_refusal(now, &keys[*index], why, complete, out);
+        let complete = !refused.is_empty() && self.is_offered_everything();
+        for (key, why) in &refused {
+            self.note_refusal(now, key, why, complete, out);
         }
         let mut launched = false;
         for batch in batches.into_values().filter(|batch| !batch.tasks.is_empty()) {

@@ -64,6 +64,8 @@ pub(super) struct Waiting {
     pub wants_since: Option<Duration>,
     /// The node where others make room for it.
     pub nominated: Option<String>,
+    /// Whether it waits for its claims to be bound, which was begun.
+    pub binding: bool,
 }
 
 impl Waiting {
@@ -107,6 +109,7 @@ impl Queue {
                     pause: Duration::ZERO,
                     wants_since: Some(now),
                     nominated,
+                    binding: false,
                 };
                 self.waiting.insert(key.clone(), waiting);
             }

@@ -1,5 +1,7 @@
 //! Carries out the core's operations on the API server.
 
+mod claims;
+
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -110,6 +112,10 @@ impl Api {
             Action::EvictPod { pod, uid, budgets, .. } => self.evict_pod(&pod, uid, budgets).await,
             Action::FetchPod { pod, uid, .. } => self.fetch_pod(&pod, &uid).await,
             Action::EndPod { pod, uid, phase, message, .. } => self.end_pod(&pod, &uid, phase, &message).await,
+            Action::ReserveVolume { volume, version, claim, uid, .. } => {
+                self.reserve_volume(&volume, &version, &claim, &uid).await
+            }
+            Action::SelectNode { claim, uid, node, .. } => self.select_node(&claim, &uid, &node).await,
             Action::ListPods { .. } => self.list_pods().await,
             other => {
                 tracing::error!(?other, "no operation of the API server");

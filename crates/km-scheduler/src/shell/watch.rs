@@ -14,8 +14,9 @@ use std::{
 
 use futures::StreamExt;
 use k8s_openapi::api::{
-    core::v1::{Namespace, Node, Pod, Service},
+    core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Service},
     policy::v1::PodDisruptionBudget,
+    storage::v1::StorageClass,
 };
 use km_podtask::PodKey;
 use kube::{
@@ -91,6 +92,36 @@ impl Watched for PodDisruptionBudget {
     }
 }
 
+impl Watched for PersistentVolumeClaim {
+    const NEEDED: bool = false;
+    fn applied(self: Arc<Self>) -> Event {
+        Event::Claim { id: PodKey::of(&self.metadata), claim: Some(self) }
+    }
+    fn deleted(self: Arc<Self>) -> Event {
+        Event::Claim { id: PodKey::of(&self.metadata), claim: None }
+    }
+}
+
+impl Watched for PersistentVolume {
+    const NEEDED: bool = false;
+    fn applied(self: Arc<Self>) -> Event {
+        Event::Volume { name: self.name_any(), volume: Some(self) }
+    }
+    fn deleted(self: Arc<Self>) -> Event {
+        Event::Volume { name: self.name_any(), volume: None }
+    }
+}
+
+impl Watched for StorageClass {
+    const NEEDED: bool = false;
+    fn applied(self: Arc<Self>) -> Event {
+        Event::StorageClass { name: self.name_any(), class: Some(self) }
+    }
+    fn deleted(self: Arc<Self>) -> Event {
+        Event::StorageClass { name: self.name_any(), class: None }
+    }
+}
+
 /// A core that wants to know everything.
 #[derive(Clone)]
 pub struct Listener {
@@ -136,11 +167,17 @@ pub async fn run(
     let pods = follow::<Pod>(client.clone(), audience.clone(), listed);
     let namespaces = follow::<Namespace>(client.clone(), audience.clone(), || {});
     let services = follow::<Service>(client.clone(), audience.clone(), || {});
+    let claims = follow::<PersistentVolumeClaim>(client.clone(), audience.clone(), || {});
+    let volumes = follow::<PersistentVolume>(client.clone(), audience.clone(), || {});
+    let classes = follow::<StorageClass>(client.clone(), audience.clone(), || {});
     let budgets = follow::<PodDisruptionBudget>(client, audience, || {});
     tokio::select! {
         () = namespaces => {}
         () = services => {}
         () = budgets => {}
+        () = claims => {}
+        () = volumes => {}
+        () = classes => {}
         () = nodes => {}
         () = pods => {}
         () = stop.cancelled() => {}

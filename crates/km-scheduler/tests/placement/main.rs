@@ -3,6 +3,7 @@
 mod extended;
 mod spreading;
 mod taken_ports;
+mod volumes;
 #[path = "../world/mod.rs"]
 mod world;
 

@@ -17,6 +17,7 @@ mod mesos;
 mod mesos_clients;
 mod pods;
 mod services;
+mod volumes;
 
 use std::{
     path::Path,

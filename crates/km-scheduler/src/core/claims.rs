@@ -1,0 +1,264 @@
+//! Persistent volume claims, their volumes and classes: what placement is told of them, and the binding of claims whose
+//! class waits for the first pod (`WaitForFirstConsumer`).
+//!
+//! A pod is launched only when all its claims are bound. For one that can be bound by its node alone, a node is chosen as
+//! for a launch, a volume there is reserved (or the provisioner is told the node), and the pod waits. Room is kept for it
+//! meanwhile, and a bound volume says by its node affinity where the pod goes. What the controller of volumes makes of the
+//! reservation is seen by the watches; nothing is lost with this scheduler but the room.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use k8s_openapi::api::{
+    core::v1::{PersistentVolume, PersistentVolumeClaim},
+    storage::v1::StorageClass,
+};
+use km_kube::keys::SELECTED_NODE;
+use km_placement::{Binding, Need, PendingPod, Summary, Way};
+use km_podtask::PodKey;
+
+use super::{Action, ApiReply, Core, effects::Then};
+
+/// What the API server says of claims and volumes, and what is being written about them.
+#[derive(Default)]
+pub(super) struct Claims {
+    claims: BTreeMap<PodKey, Arc<PersistentVolumeClaim>>,
+    volumes: BTreeMap<String, Arc<PersistentVolume>>,
+    /// For which claim a volume is being reserved, until the watch shows it.
+    reserving: BTreeMap<String, PodKey>,
+    /// Which node a claim is being told, until the watch shows it.
+    selecting: BTreeMap<PodKey, String>,
+}
+
+impl Claims {
+    fn is_bound(&self, claim: &PodKey) -> bool {
+        let claim = self.claims.get(claim);
+        claim.and_then(|claim| claim.status.as_ref()?.phase.as_deref()) == Some("Bound")
+    }
+
+    fn are_bound(&self, need: &Need) -> bool {
+        keys(need).all(|claim| self.is_bound(&claim))
+    }
+
+    /// Whether something was begun that binds the claim. Costs a look at every volume.
+    fn is_begun(&self, key: &PodKey) -> bool {
+        let Some(claim) = self.claims.get(key) else { return false };
+        let names = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_ref()).is_some_and(|name| !name.is_empty());
+        let told = claim.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(SELECTED_NODE));
+        let reserved = || self.volumes.values().any(|volume| reserved_for(volume).as_ref() == Some(key));
+        let writing = self.selecting.contains_key(key) || self.reserving.values().any(|claim| claim == key);
+        names || told || writing || reserved()
+    }
+
+    /// Whether the pod has nothing to do but to wait for the controller of volumes.
+    fn are_under_way(&self, need: &Need) -> bool {
+        let open: Vec<PodKey> = keys(need).filter(|claim| !self.is_bound(claim)).collect();
+        !open.is_empty() && open.iter().all(|claim| self.is_begun(claim))
+    }
+
+    /// The claim with what is being written about it.
+    fn claim(&self, key: &PodKey) -> Option<Arc<PersistentVolumeClaim>> {
+        let mut claim = self.claims.get(key).cloned()?;
+        if let Some(node) = self.selecting.get(key) {
+            let annotations = Arc::make_mut(&mut claim).metadata.annotations.get_or_insert_default();
+            annotations.insert(SELECTED_NODE.to_owned(), node.clone());
+        }
+        Some(claim)
+    }
+
+    /// The volume with what is being written about it.
+    fn volume(&self, name: &str) -> Option<Arc<PersistentVolume>> {
+        let mut volume = self.volumes.get(name).cloned()?;
+        if let Some(claim) = self.reserving.get(name) {
+            let reference = Arc::make_mut(&mut volume).spec.get_or_insert_default().claim_ref.get_or_insert_default();
+            reference.namespace = Some(claim.namespace.clone());
+            reference.name = Some(claim.name.clone());
+        }
+        Some(volume)
+    }
+}
+
+/// The claim that a volume is reserved for.
+fn reserved_for(volume: &PersistentVolume) -> Option<PodKey> {
+    let reference = volume.spec.as_ref()?.claim_ref.as_ref()?;
+    Some(PodKey::new(reference.namespace.as_deref()?, reference.name.as_deref()?))
+}
+
+fn keys(need: &Need) -> impl Iterator<Item = PodKey> {
+    need.claims().filter_map(|id| id.split_once('/')).map(|(namespace, name)| PodKey::new(namespace, name))
+}
+
+impl Core {
+    pub(super) fn on_claim(&mut self, now: Duration, key: PodKey, claim: Option<Arc<PersistentVolumeClaim>>) {
+        let told = |claim: &PersistentVolumeClaim| {
+            claim.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(SELECTED_NODE))
+        };
+        if claim.as_deref().is_none_or(told) {
+            self.claims.selecting.remove(&key);
+        }
+        match claim {
+            Some(claim) => self.claims.claims.insert(key.clone(), claim),
+            None => self.claims.claims.remove(&key),
+        };
+        self.feed_claim(&key);
+        self.storage_changed(now);
+    }
+
+    pub(super) fn on_volume(&mut self, now: Duration, name: String, volume: Option<Arc<PersistentVolume>>) {
+        if volume.as_deref().is_none_or(|volume| reserved_for(volume).is_some()) {
+            self.claims.reserving.remove(&name);
+        }
+        match volume {
+            Some(volume) => self.claims.volumes.insert(name.clone(), volume),
+            None => self.claims.volumes.remove(&name),
+        };
+        self.feed_volume(&name);
+        self.storage_changed(now);
+    }
+
+    pub(super) fn on_storage_class(&mut self, now: Duration, name: &str, class: Option<&StorageClass>) {
+        self.feed.engine.set_storage_class(name, class);
+        self.storage_changed(now);
+    }
+
+    fn feed_claim(&mut self, key: &PodKey) {
+        let claim = self.claims.claim(key);
+        self.feed.engine.set_claim(&key.to_string(), claim.as_deref());
+    }
+
+    fn feed_volume(&mut self, name: &str) {
+        let volume = self.claims.volume(name);
+        self.feed.engine.set_volume(name, volume.as_deref());
+    }
+
+    /// Pods with claims may find a place now, except those that wait for a binding to end. Costs a look at every waiting
+    /// pod.
+    fn storage_changed(&mut self, now: Duration) {
+        let with_claims = self.queue.iter().filter(|(_, waiting)| waiting.pending.need.has_claims());
+        let helped: Vec<PodKey> = with_claims
+            .filter(|(_, waiting)| !waiting.binding || !self.claims.are_under_way(&waiting.pending.need))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in helped {
+            self.end_binding(&key);
+            self.queue.stir_one(now, &key);
+            self.demand.touch(now);
+        }
+    }
+
+    /// Takes the pods out that can't be launched yet because of their claims, and binds what their node decides. Gives the
+    /// refused ones with the reason.
+    pub(super) fn bind_claims(
+        &mut self,
+        pods: &mut Vec<(PodKey, PendingPod)>,
+        out: &mut Vec<Action>,
+    ) -> Vec<(PodKey, Arc<Summary>)> {
+        let mut open: Vec<(PodKey, PendingPod)> = Vec::new();
+        pods.retain(|(key, pod)| {
+            let may_launch = !pod.need.has_claims() || self.claims.are_bound(&pod.need);
+            if !may_launch {
+                open.push((key.clone(), pod.clone()));
+            }
+            may_launch
+        });
+        open.sort_by_key(|(_, pod)| (std::cmp::Reverse(pod.need.priority), pod.queued));
+        let mut refused = Vec::new();
+        // Those whose binding was begun hear of its end by the watches.
+        open.retain(|(key, _)| self.queue.get(key).is_some_and(|waiting| !waiting.binding));
+        for (key, pod) in open {
+            match self.feed.engine.place(&pod) {
+                Ok(placement) => {
+                    let node = placement.node.clone();
+                    let bindings = self.feed.engine.bindings(&pod.need, &node);
+                    self.feed.engine.undo(placement);
+                    self.feed.pod(key.clone());
+                    // The same rule let it onto the node, so there are bindings.
+                    self.bind_for(&key, &node, bindings.unwrap_or_default(), out);
+                }
+                Err(why) => refused.push((key, why)),
+            }
+        }
+        refused
+    }
+
+    fn bind_for(&mut self, key: &PodKey, node: &str, bindings: Vec<Binding>, out: &mut Vec<Action>) {
+        for Binding { claim, way, .. } in bindings.into_iter().filter(|binding| !binding.begun) {
+            let Some((namespace, name)) = claim.split_once('/') else { continue };
+            self.begin(PodKey::new(namespace, name), way, node, out);
+        }
+        self.queue.amend(key, |waiting| {
+            waiting.binding = true;
+            waiting.nominated = Some(node.to_owned());
+            waiting.wants_since = None;
+            waiting.retry = None;
+        });
+    }
+
+    fn begin(&mut self, claim: PodKey, way: Way, node: &str, out: &mut Vec<Action>) {
+        let Some(known) = self.claims.claims.get(&claim) else { return };
+        let uid = known.metadata.uid.clone().unwrap_or_default();
+        match way {
+            Way::Reserve(volume) => {
+                let Some(there) = self.claims.volumes.get(&volume) else { return };
+                let version = there.metadata.resource_version.clone().unwrap_or_default();
+                tracing::info!(%claim, volume, node, "a volume is reserved for the claim");
+                self.claims.reserving.insert(volume.clone(), claim.clone());
+                self.feed_volume(&volume);
+                let then = Then::Reserved { volume: volume.clone() };
+                self.effects.start(then, out, |op| Action::ReserveVolume { op, volume, version, claim, uid });
+            }
+            Way::Provision => {
+                tracing::info!(%claim, node, "the claim's volume is to be made for the node");
+                self.claims.selecting.insert(claim.clone(), node.to_owned());
+                self.feed_claim(&claim);
+                let (then, node) = (Then::Selected { claim: claim.clone() }, node.to_owned());
+                self.effects.start(then, out, |op| Action::SelectNode { op, claim, uid, node });
+            }
+        }
+    }
+
+    /// What was written will be seen; what was refused is forgotten, and tried anew after a pause, as the watch may show
+    /// first why it was.
+    pub(super) fn on_reserved(&mut self, now: Duration, volume: &str, reply: &ApiReply) {
+        if matches!(reply, ApiReply::Failed(_))
+            && let Some(claim) = self.claims.reserving.remove(volume)
+        {
+            self.feed_volume(volume);
+            self.bind_again(now, &claim);
+        }
+    }
+
+    /// See [`Core::on_reserved`].
+    pub(super) fn on_selected(&mut self, now: Duration, claim: &PodKey, reply: &ApiReply) {
+        if matches!(reply, ApiReply::Failed(_)) && self.claims.selecting.remove(claim).is_some() {
+            self.feed_claim(claim);
+            self.bind_again(now, claim);
+        }
+    }
+
+    fn bind_again(&mut self, now: Duration, claim: &PodKey) {
+        let users = self.queue.iter().filter(|(_, waiting)| keys(&waiting.pending.need).any(|other| other == *claim));
+        let users: BTreeSet<PodKey> = users.map(|(key, _)| key.clone()).collect();
+        let pause = self.config.backoff.0;
+        for key in users {
+            self.end_binding(&key);
+            self.queue.amend(&key, |waiting| waiting.retry = Some(now + pause));
+        }
+    }
+
+    /// A pod waits for no binding any more. If nothing came of it, no room is kept on the node that was chosen for it.
+    fn end_binding(&mut self, key: &PodKey) {
+        let Some(waiting) = self.queue.get(key).filter(|waiting| waiting.binding) else { return };
+        let bound = self.claims.are_bound(&waiting.pending.need);
+        self.queue.amend(key, |waiting| {
+            waiting.binding = false;
+            if !bound {
+                waiting.nominated = None;
+            }
+        });
+        self.feed.pod(key.clone());
+    }
+}
