@@ -1,3 +1,5 @@
+//! The log on disk: what a master finds after it was killed at any moment, and when the file is written anew.
+
 use std::time::Duration;
 
 use km_mesos_core::master::{AgentRecord, ClusterRecord, RegisteredAgent};
