@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt, future::select_all};
 use k8s_openapi::api::{
     core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Service},
     policy::v1::PodDisruptionBudget,
@@ -163,25 +163,18 @@ pub async fn run(
             status.set_caches_synced();
         }
     };
-    let nodes = follow::<Node>(client.clone(), audience.clone(), listed);
-    let pods = follow::<Pod>(client.clone(), audience.clone(), listed);
-    let namespaces = follow::<Namespace>(client.clone(), audience.clone(), || {});
-    let services = follow::<Service>(client.clone(), audience.clone(), || {});
-    let claims = follow::<PersistentVolumeClaim>(client.clone(), audience.clone(), || {});
-    let volumes = follow::<PersistentVolume>(client.clone(), audience.clone(), || {});
-    let classes = follow::<StorageClass>(client.clone(), audience.clone(), || {});
-    let budgets = follow::<PodDisruptionBudget>(client, audience, || {});
-    tokio::select! {
-        () = namespaces => {}
-        () = services => {}
-        () = budgets => {}
-        () = claims => {}
-        () = volumes => {}
-        () = classes => {}
-        () = nodes => {}
-        () = pods => {}
-        () = stop.cancelled() => {}
-    }
+    // Each watch is some tens of kB of state, and the stack of a thread has to take whatever future holds them.
+    let watches = [
+        follow::<Node>(client.clone(), audience.clone(), listed).boxed(),
+        follow::<Pod>(client.clone(), audience.clone(), listed).boxed(),
+        follow::<Namespace>(client.clone(), audience.clone(), || {}).boxed(),
+        follow::<Service>(client.clone(), audience.clone(), || {}).boxed(),
+        follow::<PersistentVolumeClaim>(client.clone(), audience.clone(), || {}).boxed(),
+        follow::<PersistentVolume>(client.clone(), audience.clone(), || {}).boxed(),
+        follow::<StorageClass>(client.clone(), audience.clone(), || {}).boxed(),
+        follow::<PodDisruptionBudget>(client, audience, || {}).boxed(),
+    ];
+    stop.run_until_cancelled(select_all(watches)).await;
 }
 
 /// Ends when nobody can listen any more. `listed` is called once, after the first complete list.
