@@ -1,5 +1,6 @@
 //! How the roles take their memory: documents are many small allocations, made by one thread and freed by another,
-//! which the C library's allocator does at several times the cost.
+//! which the C library's allocator does at a higher cost. The price is memory: an idle cluster with a few pods takes 120
+//! instead of 87 MB.
 
 use mimalloc::MiMalloc;
 
