@@ -67,6 +67,19 @@ async fn next(events: &mut km_mesos_client::executor::EventStream) -> Event {
     events.next().await.unwrap().unwrap()
 }
 
+/// What the agent's own process does without is not taken from containers, which are its children.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_has_huge_pages_though_its_agent_does_without() {
+    nix::sys::prctl::set_thp_disable(true).unwrap();
+    let mut world = World::start().await;
+    world.run(vec![command("t", "sed -n 's/^THP_enabled:\\s*//p' /proc/self/status")]);
+    for state in [TaskState::TaskStarting, TaskState::TaskRunning, TaskState::TaskFinished] {
+        assert_eq!(world.update().await.state(), state);
+    }
+    assert_eq!(fs::read_to_string(sandbox(world.work_dir(), "t").join("stdout")).unwrap().trim_end(), "1");
+    world.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_runs_in_its_sandbox() {
     let mut world = World::start().await;

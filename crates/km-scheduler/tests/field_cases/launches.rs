@@ -13,12 +13,18 @@ use crate::{
     world::{World, spec},
 };
 
-#[test]
-fn a_launch_that_fails_before_the_binding_is_tried_again_under_another_id() {
+/// One agent, a pod, and its task with its agent: launched, and nothing heard of it yet.
+fn launched() -> (World, PodKey, String, String) {
     let mut world = World::new(1);
     world.run(SECOND);
     let pod = world.create("p", spec("1", "64Mi", None));
-    let (first, agent) = launch_only(&mut world);
+    let (task, agent) = launch_only(&mut world);
+    (world, pod, task, agent)
+}
+
+#[test]
+fn a_launch_that_fails_before_the_binding_is_tried_again_under_another_id() {
+    let (mut world, pod, first, agent) = launched();
     world.mesos.executor_dies(&agent);
     world.run(SECOND * 10);
     assert!(world.is_running(&pod));
@@ -28,10 +34,7 @@ fn a_launch_that_fails_before_the_binding_is_tried_again_under_another_id() {
 
 #[test]
 fn a_launch_that_the_master_refuses_leaves_no_bound_pod_and_no_task() {
-    let mut world = World::new(1);
-    world.run(SECOND);
-    let pod = world.create("p", spec("1", "64Mi", None));
-    let (task, agent) = launch_only(&mut world);
+    let (mut world, pod, task, agent) = launched();
     vanish(&mut world, &agent, &task);
     world.mesos.agents.get_mut(&agent).expect("it is there").executor = None;
     send(&mut world, status(&task, TaskState::TaskError, Source::Master, Reason::TaskInvalid));
@@ -59,10 +62,7 @@ fn a_refused_binding_ends_the_task_and_the_pod_is_launched_again() {
 
 #[test]
 fn a_pod_deleted_between_launch_and_binding_leaves_no_task() {
-    let mut world = World::new(1);
-    world.run(SECOND);
-    let pod = world.create("p", spec("1", "64Mi", None));
-    launch_only(&mut world);
+    let (mut world, pod, ..) = launched();
     world.api.remove(&pod);
     world.run(SECOND * 30);
     assert_eq!((world.live_tasks(), world.api.pods.len()), (0, 0));
@@ -72,10 +72,7 @@ fn a_pod_deleted_between_launch_and_binding_leaves_no_task() {
 #[test]
 fn a_launch_of_which_nothing_is_heard_is_asked_for_and_launched_anew() {
     for answer in [TaskState::TaskUnknown, TaskState::TaskDropped] {
-        let mut world = World::new(1);
-        world.run(SECOND * 2);
-        let pod = world.create("p", spec("1", "64Mi", None));
-        let (first, agent) = launch_only(&mut world);
+        let (mut world, pod, first, agent) = launched();
         vanish(&mut world, &agent, &first);
         world.mesos.agents.get_mut(&agent).expect("it is there").executor = None;
         world.mesos.answers.insert(first.clone(), answer);
@@ -91,10 +88,7 @@ fn a_launch_of_which_nothing_is_heard_is_asked_for_and_launched_anew() {
 
 #[test]
 fn late_words_about_an_earlier_attempt_do_not_touch_the_present_one() {
-    let mut world = World::new(1);
-    world.run(SECOND);
-    let pod = world.create("p", spec("1", "64Mi", None));
-    let (first, agent) = launch_only(&mut world);
+    let (mut world, pod, first, agent) = launched();
     world.mesos.executor_dies(&agent);
     world.run(SECOND * 10);
     assert!(world.is_running(&pod));
@@ -137,10 +131,7 @@ fn an_ended_pod_holds_neither_its_host_port_nor_its_agent() {
 
 #[test]
 fn a_task_that_the_agent_lost_while_it_was_away_is_launched_anew() {
-    let mut world = World::new(1);
-    world.run(SECOND);
-    let pod: PodKey = world.create("p", spec("1", "64Mi", None));
-    let (task, agent) = launch_only(&mut world);
+    let (mut world, pod, task, agent) = launched();
     world.mesos.partition(&agent);
     vanish(&mut world, &agent, &task);
     world.mesos.agents.get_mut(&agent).expect("it is there").executor = None;

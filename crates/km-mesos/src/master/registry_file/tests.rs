@@ -132,6 +132,22 @@ fn a_line_without_an_end_was_never_told_of() {
     }
 }
 
+/// Masters before wrote one JSON document, without a line end, and replaced it as a whole.
+#[test]
+fn a_file_from_before_the_log_is_read_and_goes_on_as_a_log() {
+    let mut disk = Disk::new();
+    let before = r#"{"agents":[],"unreachable":[],"gone":[["c",4000000000]],"schedule":"","down_machines":[],"weights":{"batch":2.5},"quotas":[]}"#;
+    fs::write(disk.path(), before).expect("written");
+    disk.known = disk.read_anew().expect("it is whole");
+    assert_eq!(disk.known.agents["c"].gone, Some(Duration::from_secs(4)));
+    assert_eq!(disk.known.cluster.weights["batch"], 2.5);
+    disk.file = RegistryFile::open(disk.directory.path()).expect("it is there");
+    for change in changes() {
+        disk.write(&change);
+        assert_eq!(disk.read_anew().expect("it is whole"), disk.known);
+    }
+}
+
 #[test]
 fn damage_is_told_with_its_line() {
     let disk = Disk::new();

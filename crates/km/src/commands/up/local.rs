@@ -204,19 +204,10 @@ impl Local {
 
     async fn nodes_ready(&self, deadline: Instant) -> Result<Vec<String>, Failed> {
         let nodes: Api<Node> = Api::all(self.client().await?);
-        // Nodes of agents that a run of before had stay until the master gives those up.
-        let ours: Vec<String> = (1..=self.flags.agents).map(host_name).collect();
         loop {
-            let ready: Vec<String> = nodes
-                .list(&ListParams::default())
-                .await
-                .context("cannot list nodes")?
-                .into_iter()
-                .filter(is_ready)
-                .filter_map(|node| node.metadata.name)
-                .filter(|name| ours.contains(name))
-                .collect();
-            if ready.len() == ours.len() {
+            let listed = nodes.list(&ListParams::default()).await.context("cannot list nodes")?;
+            let ready = ready_of_this_run(listed.items, self.flags.agents);
+            if ready.len() == usize::from(self.flags.agents) {
                 return Ok(ready);
             }
             if Instant::now() >= deadline {
@@ -240,6 +231,14 @@ const USERS: [(&str, &[&str]); 4] = [
 pub fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.is_some_and(|list| list.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"))
+}
+
+/// The names of the ready nodes of so many agents. Nodes of agents that only an earlier run had stay until the master gives
+/// those up, and don't count.
+fn ready_of_this_run(nodes: Vec<Node>, agents: u16) -> Vec<String> {
+    let ours: Vec<String> = (1..=agents).map(host_name).collect();
+    let names = nodes.into_iter().filter(is_ready).filter_map(|node| node.metadata.name);
+    names.filter(|name| ours.contains(name)).collect()
 }
 
 /// What the agent of this number, from 1 up, calls itself; its node has that name.
@@ -269,7 +268,21 @@ fn total_memory_mib() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{from_value, json};
+
     use super::*;
+
+    #[test]
+    fn only_ready_nodes_of_this_runs_agents_count() {
+        let node = |name: &str, ready: &str| {
+            let condition = json!({"type": "Ready", "status": ready});
+            from_value(json!({"metadata": {"name": name}, "status": {"conditions": [condition]}})).unwrap()
+        };
+        let nodes = vec![node("agent-3", "True"), node("agent-1", "False"), node("agent-2", "True"), node("x", "True")];
+        for (agents, ready) in [(1, vec![]), (2, vec!["agent-2"]), (3, vec!["agent-3", "agent-2"])] {
+            assert_eq!(ready_of_this_run(nodes.clone(), agents), ready, "{agents} agents");
+        }
+    }
 
     #[test]
     fn agents_never_share_a_port() {
