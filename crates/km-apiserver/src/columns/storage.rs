@@ -1,9 +1,9 @@
-//! Volumes, claims, storage classes.
+//! Volumes, claims, storage classes, drivers of nodes.
 
 use km_kube::keys::DEFAULT_CLASS;
 use serde_json::Value;
 
-use super::{Column, age, at, list, name, text, wide};
+use super::{Column, age, at, list, name, size, text, wide};
 
 /// What stands for a missing class of attributes or mode.
 const UNSET: &str = "<unset>";
@@ -96,6 +96,12 @@ pub fn class(object: &Value) -> Vec<Value> {
         object["allowVolumeExpansion"].as_bool().unwrap_or(false).into(),
         age(object),
     ]
+}
+
+pub const CSI_NODES: &[Column] = &[text("Name"), text("Drivers"), text("Age")];
+
+pub fn csi_node(object: &Value) -> Vec<Value> {
+    vec![name(object), size(object, "/spec/drivers").into(), age(object)]
 }
 
 fn phase(object: &Value) -> &str {

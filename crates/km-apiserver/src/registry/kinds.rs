@@ -262,6 +262,11 @@ pub static KINDS: &[Kind] = &[
         .columns(columns::storage::CLASSES, columns::storage::class)
     },
     Kind {
+        namespaced: false,
+        ..Kind::new("storage.k8s.io", "v1", "CSINode", "csinodes", "csinode", "storage.k8s.io/csinodes")
+            .columns(columns::storage::CSI_NODES, columns::storage::csi_node)
+    },
+    Kind {
         short: &["ev"],
         fields: EVENT_FIELDS,
         create_on_update: true,

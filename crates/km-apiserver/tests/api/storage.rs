@@ -1,4 +1,4 @@
-//! Volumes, claims and storage classes.
+//! Volumes, claims, storage classes and the drivers of nodes.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -89,6 +89,22 @@ async fn objects_are_completed_and_shown_in_columns() {
         without(rows(&server, CLASSES).await, 5),
         json!(["slow (default)", "kubernetes.io/no-provisioner", "Delete", "Immediate", false])
     );
+}
+
+#[tokio::test]
+async fn drivers_of_nodes_are_kept_and_counted() {
+    const NODES: &str = "/apis/storage.k8s.io/v1/csinodes";
+    let server = TestServer::start().await;
+    let driver = |name: &str| json!({ "name": name, "nodeID": "1", "topologyKeys": ["zone"] });
+    let node = json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": { "name": "n" },
+        "spec": { "drivers": [driver("a.example"), driver("b.example")] },
+    });
+    assert_eq!(server.create(NODES, &node).await["spec"], node["spec"]);
+    assert_eq!(rows(&server, NODES).await[0][..2], [json!("n"), json!(2)]);
+    let (_, kinds) = server.get("/apis/storage.k8s.io/v1").await;
+    let found = kinds["resources"].as_array().unwrap().iter().find(|one| one["name"] == "csinodes");
+    assert_eq!(found.unwrap()["namespaced"], false);
 }
 
 #[tokio::test]

@@ -114,6 +114,7 @@ fn content(group: &str, kind: &str, root: &At<'_>, errors: &mut Errors) {
         ("policy", "PodDisruptionBudget") => other::disruption_budget(root, errors),
         ("scheduling.k8s.io", "PriorityClass") => other::priority_class(root, errors),
         ("storage.k8s.io", "StorageClass") => storage::class(root, errors),
+        ("storage.k8s.io", "CSINode") => storage::csi_node(root, errors),
         _ => other::required_by_schema(group, kind, root, errors),
     }
 }

@@ -1,4 +1,4 @@
-//! Persistent volumes, claims and storage classes.
+//! Persistent volumes, claims, storage classes and the drivers of nodes.
 
 use super::at::{At, Errors};
 use super::resources;
@@ -98,6 +98,16 @@ pub(super) fn class(root: &At<'_>, errors: &mut Errors) {
             expression.field("values").need(errors);
         }
     }
+}
+
+pub(super) fn csi_node(root: &At<'_>, errors: &mut Errors) {
+    let drivers = root.down("spec.drivers");
+    for driver in drivers.items() {
+        driver.field("name").need_text(names::dns1123_subdomain, errors);
+        driver.field("nodeID").need(errors);
+        driver.down("allocatable.count").at_least(0, errors);
+    }
+    drivers.unique("name", errors);
 }
 
 fn access_modes(spec: &At<'_>, errors: &mut Errors) {

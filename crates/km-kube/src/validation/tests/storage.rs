@@ -125,6 +125,33 @@ fn what_a_new_class_must_be() {
 }
 
 #[test]
+fn what_a_nodes_drivers_must_be() {
+    let drivers = |drivers: Value| {
+        json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": { "name": "n" },
+            "spec": { "drivers": drivers },
+        })
+    };
+    let driver = json!({ "name": "d.example", "nodeID": "1", "topologyKeys": null, "allocatable": { "count": 8 } });
+    let none: Vec<String> = Vec::new();
+    assert_eq!(created("storage.k8s.io", "CSINode", drivers(json!([]))), none);
+    assert_eq!(created("storage.k8s.io", "CSINode", drivers(json!([driver]))), none);
+    let table = [
+        (json!([{ "nodeID": "1" }]), "spec.drivers[0].name: Required value"),
+        (json!([{ "name": "A_b", "nodeID": "1" }]), "spec.drivers[0].name: Invalid value: \"A_b\""),
+        (json!([{ "name": "d" }]), "spec.drivers[0].nodeID: Required value"),
+        (
+            json!([{ "name": "d", "nodeID": "1", "allocatable": { "count": -1 } }]),
+            "spec.drivers[0].allocatable.count: Invalid value: -1",
+        ),
+        (json!([driver, driver]), "spec.drivers[1].name: Duplicate value: \"d.example\""),
+    ];
+    for (given, want) in table {
+        one(&created("storage.k8s.io", "CSINode", drivers(given)), want);
+    }
+}
+
+#[test]
 fn what_of_a_claim_may_change() {
     let bound = |c: &mut Value| {
         c["spec"]["volumeName"] = json!("v");
