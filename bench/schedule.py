@@ -1,5 +1,6 @@
 """Pods to bound through the API server, with agents by the thousand that start no container; beside a scheduler that
-binds each pod at once on the same API server and nodes, and one that launches each pod at once on the same agents too."""
+binds each pod at once on the same API server and nodes, one that launches each pod at once on the same agents too, and,
+with a third argument, the stock kube-scheduler of that path."""
 import json
 import os
 import pathlib
@@ -14,12 +15,12 @@ from roles import Roles
 
 KM = pathlib.Path(sys.argv[1])
 KM_BENCH = KM.parent / "km-bench"
+KUBE_SCHEDULER = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
 AGENTS = int(os.environ.get("AGENTS", 1000))
 PODS = int(os.environ.get("PODS", 5000))
-TEMPLATE = {
-    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod-NUMBER", "labels": {"app": "load"}},
-    "spec": {"containers": [{"name": "main", "image": "localhost/km/pause:v1",
-                             "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]}}
+# A template of the placement benchmark.
+WORKLOAD = os.environ.get("WORKLOAD", "plain")
+APPS = 10
 
 
 def main():
@@ -39,33 +40,61 @@ def main():
         api = Api(kubeconfig, roles.folder)
         while len(api.call("GET", "/api/v1/nodes?limit=100000")["items"]) < AGENTS:
             time.sleep(0.2)
-        rate, spent = load(roles, kubeconfig)
-        memory = int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{scheduler.pid}/status").read_text()).group(1)) / 1024
-        roles.end(scheduler)
-        wipe(api)
-        _, null = roles.start("null-mesos-scheduler", KM_BENCH, "null-mesos-scheduler", f"--kubeconfig={kubeconfig}",
-                              f"--master=127.0.0.1:{port}", until="ready")
-        by_tasks, spent_by_tasks = load(roles, kubeconfig)
-        roles.end(null)
-        wipe(api)
-        roles.start("null-scheduler", KM_BENCH, "null-scheduler", f"--kubeconfig={kubeconfig}", until="ready")
-        by_bindings, spent_by_bindings = load(roles, kubeconfig)
         print(f"machine: {machine()}")
-        print(f"{PODS} pods to bound on {AGENTS} hollow agents: {rate:.0f} pods/s (goal 5000: {rate / 5000:.0%}); "
-              f"memory of the scheduler {memory:.0f} MB")
+        rate, spent = load(roles, kubeconfig)
+        print(f"{PODS} pods ({WORKLOAD}) to bound on {AGENTS} hollow agents: {rate:.0f} pods/s (goal 5000: "
+              f"{rate / 5000:.0%}); memory of the scheduler {memory_mb(scheduler):.0f} MB")
         print(f"  processor time, us a pod: {spent}")
-        print(f"a scheduler that launches each pod at once, same API server, master and agents: {by_tasks:.0f} pods/s; "
-              f"ratio {rate / by_tasks:.0%} (goal 90 %)")
-        print(f"  processor time, us a pod: {spent_by_tasks}")
-        print(f"a scheduler that binds each pod at once, no Mesos: {by_bindings:.0f} pods/s; ratio {rate / by_bindings:.0%}")
-        print(f"  processor time, us a pod: {spent_by_bindings}")
+
+        def beside(what, name, program, *arguments, until="ready"):
+            """Ends the scheduler before, and does the same with another."""
+            nonlocal scheduler
+            roles.end(scheduler)
+            wipe(api)
+            _, scheduler = roles.start(name, program, *arguments, until=until)
+            other, spent = load(roles, kubeconfig)
+            print(f"{what}: {other:.0f} pods/s; ratio {rate / other:.0%}; memory {memory_mb(scheduler):.0f} MB")
+            print(f"  processor time, us a pod: {spent}")
+
+        beside("a scheduler that launches each pod at once, same API server, master and agents (goal 90 %)",
+               "null-mesos-scheduler", KM_BENCH, "null-mesos-scheduler", f"--kubeconfig={kubeconfig}",
+               f"--master=127.0.0.1:{port}")
+        beside("a scheduler that binds each pod at once, no Mesos", "null-scheduler", KM_BENCH, "null-scheduler",
+               f"--kubeconfig={kubeconfig}")
+        if KUBE_SCHEDULER:
+            beside("the stock kube-scheduler without limits on its client, no Mesos", "kube-scheduler", KUBE_SCHEDULER,
+                   *stock_flags(roles, kubeconfig), until="all caches synced|Caches populated|Starting")
+
+
+def stock_flags(roles, kubeconfig):
+    """The defaults, but for the client's limits and one plugin that asks for kinds that are not served here."""
+    configuration = roles.folder / "kube-scheduler.json"
+    configuration.write_text(json.dumps({
+        "apiVersion": "kubescheduler.config.k8s.io/v1beta1", "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 100000, "burst": 100000},
+        "leaderElection": {"leaderElect": False},
+        # Its defaults for pods without constraints ask for stateful sets.
+        "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": [
+            {"name": "PodTopologySpread", "args": {
+                "apiVersion": "kubescheduler.config.k8s.io/v1beta1", "kind": "PodTopologySpreadArgs",
+                "defaultingType": "List"}}]}]}))
+    return [f"--config={configuration}", f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}", "--authentication-skip-lookup", "--port=0", "--secure-port=0",
+            # Budgets are served in the version that came after.
+            "--feature-gates=PodDisruptionBudget=false", "--v=2", "--logtostderr"]
 
 
 def load(roles, kubeconfig):
     """Creates the pods; answers how many a second were bound, and who spent how much processor time on it."""
+    templates = json.loads((pathlib.Path(__file__).parent / "placement/workloads.json").read_text())["templates"]
+    pod = json.loads(json.dumps(templates[WORKLOAD]).replace("$APP", "app-APP"))
+    pod |= {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod-NUMBER", "labels": {"app": "app-APP"}}}
+    for container in pod["spec"]["containers"]:
+        container["image"] = "localhost/km/pause:v1"
     template = roles.folder / "pod.json"
-    template.write_text(json.dumps(TEMPLATE))
-    command = [KM_BENCH, "load", f"--kubeconfig={kubeconfig}", f"--template={template}", f"--pods={PODS}"]
+    template.write_text(json.dumps(pod))
+    command = [KM_BENCH, "load", f"--kubeconfig={kubeconfig}", f"--template={template}", f"--pods={PODS}",
+               f"--apps={APPS}"]
     before = roles.spent()
     rate = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["rate"]
     spent = {name: (now - before[name]) * 1e6 / PODS for name, now in roles.spent().items()}
@@ -78,6 +107,11 @@ def wipe(api):
     api.call("DELETE", f"{path}?gracePeriodSeconds=0")
     while api.call("GET", f"{path}?limit=1")["items"]:
         time.sleep(0.2)
+
+
+def memory_mb(process):
+    """The memory that a process has now."""
+    return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{process.pid}/status").read_text()).group(1)) / 1024
 
 
 main()

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::{
     machine, peers,
@@ -14,13 +14,20 @@ use crate::{
 pub struct Flags {
     /// `up`, `latency`, `launch`, `schedule`, `placement` or `sim`; see `bench/README.md`.
     name: String,
-    /// Of `launch`: `embedded` (km's own master and agents, and containers) or `mesos` (Apache Mesos, and executors that
-    /// do nothing).
-    #[arg(long, default_value = "embedded", value_parser = ["embedded", "mesos"])]
-    peer: String,
+    /// Of `launch`: `mesos` runs on Apache Mesos, with executors that do nothing, instead of on our own master and agents.
+    /// Of `schedule`: `kube-scheduler` measures the stock scheduler of Kubernetes besides.
+    #[arg(long)]
+    peer: Option<Peer>,
     /// Of `placement`: only workloads whose name contains this. Of `sim`: flags of the example `growth` of km-sim.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     more: Vec<String>,
+}
+
+/// What others made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Peer {
+    Mesos,
+    KubeScheduler,
 }
 
 pub fn run(flags: &Flags) -> Result<()> {
@@ -29,11 +36,13 @@ pub fn run(flags: &Flags) -> Result<()> {
         "sim" => return growth(flags),
         _ => {}
     }
-    let on_mesos = flags.peer == "mesos";
-    let name = match flags.name.as_str() {
-        "launch" if on_mesos => "launch_on_mesos",
-        name if on_mesos => bail!("--peer mesos: only `launch` runs on Apache Mesos, not {name:?}"),
-        name => name,
+    let name = match (flags.name.as_str(), flags.peer) {
+        ("launch", Some(Peer::Mesos)) => "launch_on_mesos",
+        (name, Some(Peer::Mesos)) => bail!("--peer mesos: only `launch` runs on Apache Mesos, not {name:?}"),
+        (name, Some(Peer::KubeScheduler)) if name != "schedule" => {
+            bail!("--peer kube-scheduler: only `schedule` has it, not {name:?}")
+        }
+        (name, _) => name,
     };
     let script = root().join("bench").join(format!("{name}.py"));
     if !script.exists() {
@@ -45,9 +54,11 @@ pub fn run(flags: &Flags) -> Result<()> {
     shell::run(Command::new(env!("CARGO")).current_dir(root()).args(packages))?;
     let mut bench = Command::new("python3");
     bench.arg(script).arg(root().join("target/release/km")).arg(kubectl);
-    if on_mesos {
-        bench.arg(peers::mesos()?);
-    }
+    match flags.peer {
+        Some(Peer::Mesos) => bench.arg(peers::mesos()?),
+        Some(Peer::KubeScheduler) => bench.arg(peers::kube_scheduler()?),
+        None => &mut bench,
+    };
     shell::run(&mut bench)
 }
 

@@ -1,4 +1,5 @@
-//! Real peers for the tests: Apache Mesos 1.11, kubectl and pymesos below `.peers`, ZooKeeper as Debian brings it.
+//! Real peers for tests and benchmarks: Apache Mesos 1.11, kubectl, pymesos and kube-scheduler below `.peers`, ZooKeeper
+//! as Debian brings it.
 
 use std::{
     fs,
@@ -94,6 +95,16 @@ pub fn pymesos() -> Result<PathBuf> {
     ]))?;
     fs::remove_dir_all(&download).with_context(|| format!("cannot remove {}", download.display()))?;
     Ok(place)
+}
+
+/// The stock scheduler of Kubernetes; compiled when it is not there yet, which takes some ten minutes.
+pub fn kube_scheduler() -> Result<PathBuf> {
+    let program = folder().join("kube-scheduler");
+    if !program.exists() {
+        eprintln!("compiling the stock kube-scheduler");
+        run(Command::new(root().join("tests/peers/kubernetes/build-scheduler")).arg(folder()))?;
+    }
+    Ok(program)
 }
 
 /// The script that starts and stops a real Mesos.

@@ -24,11 +24,14 @@ pub struct Flags {
     /// Kubeconfig of the API server.
     #[arg(long)]
     kubeconfig: PathBuf,
-    /// A pod as JSON; `NUMBER` in it becomes the pod's number.
+    /// A pod as JSON; `NUMBER` in it becomes the pod's number, `APP` that of its application.
     #[arg(long)]
     template: PathBuf,
     #[arg(long, default_value_t = 1000)]
     pods: usize,
+    /// Pods take turns between so many applications.
+    #[arg(long, default_value_t = 1)]
+    apps: usize,
     /// How many creations are under way at once.
     #[arg(long, default_value_t = 64)]
     parallel: usize,
@@ -65,7 +68,8 @@ async fn create_all(client: &Client, template: &str, flags: &Flags) -> anyhow::R
     stream::iter(0..flags.pods)
         .map(Ok)
         .try_for_each_concurrent(flags.parallel, |number| async move {
-            let body = template.replace("NUMBER", &number.to_string()).into_bytes();
+            let body = template.replace("NUMBER", &number.to_string());
+            let body = body.replace("APP", &(number % flags.apps.max(1)).to_string()).into_bytes();
             let request = Request::post(format!("/api/v1/namespaces/{NAMESPACE}/pods"));
             let request = request.header(header::CONTENT_TYPE, "application/json").body(body)?;
             client.request_text(request).await.context("can't create a pod").map(drop)

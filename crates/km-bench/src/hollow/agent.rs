@@ -17,6 +17,9 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_chan
 use super::executor::{Executor, Launch};
 use crate::task::status;
 
+/// How many fault domains the agents are in.
+const ZONES: usize = 10;
+
 /// What all agents have in common.
 pub struct Template {
     pub resources: Vec<v1::Resource>,
@@ -25,6 +28,7 @@ pub struct Template {
 
 pub struct Agent {
     hostname: String,
+    domain: v1::DomainInfo,
     template: Arc<Template>,
     link: Link,
     events: UnboundedReceiver<Event>,
@@ -48,7 +52,8 @@ impl Agent {
         let (sender, events) = unbounded_channel();
         let link = Link::new(master, http, sender);
         let hostname = format!("hollow-{number}");
-        Self { hostname, template, link, events, reports: unbounded_channel(), id: None, waiting: BTreeMap::new() }
+        let (domain, reports, waiting) = (domain(number), unbounded_channel(), BTreeMap::new());
+        Self { hostname, domain, template, link, events, reports, id: None, waiting }
     }
 
     /// Ends only with an error: the link broke, or the master refuses the agent.
@@ -57,6 +62,7 @@ impl Agent {
             hostname: self.hostname.clone(),
             port: Some(5051),
             resources: self.template.resources.clone(),
+            domain: Some(self.domain.clone()),
             ..v1::AgentInfo::default()
         };
         let (frameworks, executors, tasks) = (Vec::new(), Vec::new(), Vec::new());
@@ -146,5 +152,15 @@ impl Agent {
             status: first.clone(),
             latest_state: last.state(),
         });
+    }
+}
+
+fn domain(number: usize) -> v1::DomainInfo {
+    let (region, zone) = ("hollow".to_owned(), format!("zone-{}", number % ZONES));
+    v1::DomainInfo {
+        fault_domain: Some(v1::domain_info::FaultDomain {
+            region: v1::domain_info::fault_domain::RegionInfo { name: region },
+            zone: v1::domain_info::fault_domain::ZoneInfo { name: zone },
+        }),
     }
 }
