@@ -83,6 +83,8 @@ pub(crate) struct Class {
     storage_era: u64,
     /// Why nothing fits, as of that state of the world.
     pub refusal: Option<(u64, Arc<Summary>)>,
+    /// Why preemption doesn't help where no pod is less important, as of that state of the world.
+    pub no_victims: Option<(u64, Arc<str>)>,
 }
 
 impl Class {
@@ -111,6 +113,7 @@ impl Class {
             seen: nodes.log.end(),
             used: 0,
             refusal: None,
+            no_victims: None,
             storage_era: storage.era,
         };
         let world = World { nodes, census, nominees, storage, chooser, comparisons };

@@ -66,6 +66,8 @@ pub struct Engine {
     storage: Storage,
     pub(crate) pods: Slab<Assigned>,
     pub(crate) by_id: Map<Arc<str>, u32>,
+    /// How many of the pods have each priority.
+    priorities: BTreeMap<i32, usize>,
     pub(crate) budgets: BTreeMap<String, Budget>,
     pub(crate) instances: BTreeMap<String, u32>,
     classes: BTreeMap<usize, Class>,
@@ -97,6 +99,7 @@ impl Engine {
             storage: Storage::default(),
             pods: Slab::default(),
             by_id: Map::default(),
+            priorities: BTreeMap::new(),
             budgets: BTreeMap::new(),
             instances: BTreeMap::new(),
             classes: BTreeMap::new(),
@@ -271,6 +274,11 @@ impl Engine {
         self.nodes.iter().map(|(_, node)| node.name.as_str())
     }
 
+    /// Whether any pod is less important.
+    pub(crate) fn has_lesser(&self, priority: i32) -> bool {
+        self.priorities.range(..priority).next().is_some()
+    }
+
     pub(crate) fn put(&mut self, pod: Assigned) -> u32 {
         let id = Arc::clone(&pod.id);
         let node = self.nodes.at_mut(pod.node);
@@ -281,6 +289,7 @@ impl Engine {
         self.census.add(&pod.need, pod.terminating, pod.node);
         self.storage.add_user(&pod.need, pod.node);
         self.nodes.touch(pod.node, false);
+        *self.priorities.entry(pod.need.priority).or_default() += 1;
         let place = pod.node;
         let at = self.pods.insert(pod);
         self.nodes.at_mut(place).pods.push(at);
@@ -291,6 +300,12 @@ impl Engine {
     pub(crate) fn drop_pod(&mut self, at: u32) {
         let Some(pod) = self.pods.remove(at) else { return };
         self.by_id.remove(&pod.id);
+        if let Some(count) = self.priorities.get_mut(&pod.need.priority) {
+            *count -= 1;
+            if *count == 0 {
+                self.priorities.remove(&pod.need.priority);
+            }
+        }
         self.census.remove(&pod.need, pod.terminating, pod.node);
         self.storage.remove_user(&pod.need, pod.node);
         let node = self.nodes.at_mut(pod.node);

@@ -27,12 +27,17 @@ impl Engine {
     /// A pod costs about the logarithm of the number of nodes, once the class of its need is known; the first of a
     /// class, and the first refusal after a change, cost a look at each node.
     pub fn place(&mut self, pod: &PendingPod) -> Result<Placement, Arc<Summary>> {
-        let told = self.told;
+        match self.try_place(pod) {
+            Some(placement) => Ok(placement),
+            None => Err(self.why_not(pod)),
+        }
+    }
+
+    /// The same for those who don't ask why not, which costs more than the decision.
+    pub fn try_place(&mut self, pod: &PendingPod) -> Option<Placement> {
         let found = self.with_class(&pod.need, |class, world| {
-            let node = nominated(class, pod, world).or_else(|| class.best(world));
-            let pool =
-                node.and_then(|node| Some((node, world.nodes.at(node).room(&pod.need, &Default::default()).ok()?)));
-            pool.ok_or_else(|| refusal(class, &pod.id, told, world))
+            let node = nominated(class, pod, world).or_else(|| class.best(world))?;
+            Some((node, world.nodes.at(node).room(&pod.need, &Default::default()).ok()?))
         });
         let (node, pool) = found?;
         if let Some(at) = self.nominees.remove(&pod.id) {
@@ -56,7 +61,13 @@ impl Engine {
         };
         self.put(assigned);
         let with_executor = taken.executors.is_some();
-        Ok(Placement { pod: pod.id.clone(), node: name, pool, with_executor, taken })
+        Some(Placement { pod: pod.id.clone(), node: name, pool, with_executor, taken })
+    }
+
+    /// Why a pod that was just refused fits nowhere.
+    pub fn why_not(&mut self, pod: &PendingPod) -> Arc<Summary> {
+        let told = self.told;
+        self.with_class(&pod.need, |class, world| refusal(class, &pod.id, told, world))
     }
 
     /// Takes a placement back. What the node offered since is left as it is.

@@ -81,8 +81,12 @@ impl Engine {
         Ok(())
     }
 
-    /// The nodes on which preemption helps, and the words for the others.
+    /// The nodes on which preemption helps, and the words for the others. Costs a look at every node, unless no pod is
+    /// less important: then one for all pods with that need, until something changes.
     fn options(&mut self, pod: &PendingPod) -> (Vec<Sacrifice>, String) {
+        if !self.has_lesser(pod.need.priority) {
+            return (Vec::new(), self.no_victims(pod));
+        }
         let all: Vec<u32> = self.nodes.iter().map(|(id, _)| id).collect();
         let start = self.turn.checked_rem(all.len()).unwrap_or(0);
         let (pods, budgets) = (std::mem::take(&mut self.pods), std::mem::take(&mut self.budgets));
@@ -105,8 +109,25 @@ impl Engine {
         self.pods = pods;
         self.budgets = budgets;
         self.turn = start + looked_at;
-        let parts: Vec<String> = counts.iter().map(|(text, count)| format!("{count} {text}")).collect();
-        (options, format!("0/{} nodes are available: {}.", all.len(), parts.join(", ")))
+        (options, clause(all.len(), &counts))
+    }
+
+    /// What [`Engine::options`] says where nobody is less important.
+    fn no_victims(&mut self, pod: &PendingPod) -> String {
+        let told = self.told;
+        self.with_class(&pod.need, |class, world| match &class.no_victims {
+            Some((at, clause)) if *at == told => clause.to_string(),
+            _ => {
+                let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+                for (node, _) in world.nodes.iter() {
+                    let why = if hopeless(class, node, pod, world).is_some() { NOT_HELPFUL } else { NO_VICTIMS };
+                    *counts.entry(why).or_default() += 1;
+                }
+                let clause = clause(world.nodes.len(), &counts);
+                class.no_victims = Some((told, clause.as_str().into()));
+                clause
+            }
+        })
     }
 
     /// Which node is best: fewest broken budgets, least important victims, fewest of them, latest started.
@@ -118,6 +139,11 @@ impl Engine {
         let first_start = victims().filter(|victim| victim.need.priority == top).map(|victim| victim.started).min();
         (option.violations, top, sum, option.victims.len(), Reverse(first_start.unwrap_or(i64::MAX)))
     }
+}
+
+fn clause(nodes: usize, counts: &BTreeMap<&str, usize>) -> String {
+    let parts: Vec<String> = counts.iter().map(|(text, count)| format!("{count} {text}")).collect();
+    format!("0/{nodes} nodes are available: {}.", parts.join(", "))
 }
 
 /// Why no removal of pods can help on a node, if so.

@@ -20,6 +20,7 @@ mod feed;
 mod framework;
 mod invariants;
 mod kills;
+mod lines;
 mod lost;
 mod needs;
 mod nodes;

@@ -17,7 +17,7 @@ use k8s_openapi::api::{
     storage::v1::StorageClass,
 };
 use km_kube::keys::SELECTED_NODE;
-use km_placement::{Binding, Need, PendingPod, Summary, Way};
+use km_placement::{Binding, Need, PendingPod, Way};
 use km_podtask::PodKey;
 
 use super::{Action, ApiReply, Core, effects::Then};
@@ -39,7 +39,7 @@ impl Claims {
         claim.and_then(|claim| claim.status.as_ref()?.phase.as_deref()) == Some("Bound")
     }
 
-    fn are_bound(&self, need: &Need) -> bool {
+    pub(super) fn are_bound(&self, need: &Need) -> bool {
         keys(need).all(|claim| self.is_bound(&claim))
     }
 
@@ -135,13 +135,14 @@ impl Core {
     }
 
     /// Pods with claims may find a place now, except those that wait for a binding to end. Costs a look at every waiting
-    /// pod.
+    /// pod with claims.
     fn storage_changed(&mut self, now: Duration) {
-        let with_claims = self.queue.iter().filter(|(_, waiting)| waiting.pending.need.has_claims());
-        let helped: Vec<PodKey> = with_claims
+        let helped = self.queue.with_claims();
+        let mut helped: Vec<PodKey> = helped
             .filter(|(_, waiting)| !waiting.binding || !self.claims.are_under_way(&waiting.pending.need))
             .map(|(key, _)| key.clone())
             .collect();
+        helped.sort_unstable();
         for key in helped {
             self.end_binding(&key);
             self.queue.stir_one(now, &key);
@@ -149,39 +150,23 @@ impl Core {
         }
     }
 
-    /// Takes the pods out that can't be launched yet because of their claims, and binds what their node decides. Gives the
-    /// refused ones with the reason.
-    pub(super) fn bind_claims(
-        &mut self,
-        pods: &mut Vec<(PodKey, PendingPod)>,
-        out: &mut Vec<Action>,
-    ) -> Vec<(PodKey, Arc<Summary>)> {
-        let mut open: Vec<(PodKey, PendingPod)> = Vec::new();
-        pods.retain(|(key, pod)| {
-            let may_launch = !pod.need.has_claims() || self.claims.are_bound(&pod.need);
-            if !may_launch {
-                open.push((key.clone(), pod.clone()));
-            }
-            may_launch
-        });
-        open.sort_by_key(|(_, pod)| (std::cmp::Reverse(pod.need.priority), pod.queued));
-        let mut refused = Vec::new();
+    /// For pods that can't be launched yet because of their claims: finds a node, and binds what their node decides.
+    pub(super) fn bind_claims(&mut self, now: Duration, out: &mut Vec<Action>) {
         // Those whose binding was begun hear of its end by the watches.
-        open.retain(|(key, _)| self.queue.get(key).is_some_and(|waiting| !waiting.binding));
+        let open = self.queue.with_claims().filter(|(_, waiting)| waiting.not_before <= now && !waiting.binding);
+        let open = open.filter(|(_, waiting)| !self.claims.are_bound(&waiting.pending.need));
+        let mut open: Vec<(PodKey, PendingPod)> =
+            open.map(|(key, waiting)| (key.clone(), waiting.pending.clone())).collect();
+        open.sort_by_key(|(_, pod)| (std::cmp::Reverse(pod.need.priority), pod.queued));
         for (key, pod) in open {
-            match self.feed.engine.place(&pod) {
-                Ok(placement) => {
-                    let node = placement.node.clone();
-                    let bindings = self.feed.engine.bindings(&pod.need, &node);
-                    self.feed.engine.undo(placement);
-                    self.feed.pod(key.clone());
-                    // The same rule let it onto the node, so there are bindings.
-                    self.bind_for(&key, &node, bindings.unwrap_or_default(), out);
-                }
-                Err(why) => refused.push((key, why)),
-            }
+            let Some(placement) = self.feed.engine.try_place(&pod) else { continue };
+            let node = placement.node.clone();
+            let bindings = self.feed.engine.bindings(&pod.need, &node);
+            self.feed.engine.undo(placement);
+            self.feed.pod(key.clone());
+            // The same rule let it onto the node, so there are bindings.
+            self.bind_for(&key, &node, bindings.unwrap_or_default(), out);
         }
-        refused
     }
 
     fn bind_for(&mut self, key: &PodKey, node: &str, bindings: Vec<Binding>, out: &mut Vec<Action>) {
@@ -240,7 +225,7 @@ impl Core {
     }
 
     fn bind_again(&mut self, now: Duration, claim: &PodKey) {
-        let users = self.queue.iter().filter(|(_, waiting)| keys(&waiting.pending.need).any(|other| other == *claim));
+        let users = self.queue.with_claims().filter(|(_, waiting)| keys(&waiting.pending.need).any(|other| other == *claim));
         let users: BTreeSet<PodKey> = users.map(|(key, _)| key.clone()).collect();
         let pause = self.config.backoff.0;
         for key in users {

@@ -1,9 +1,14 @@
 //! Placement rounds and launches.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use km_mesos_proto::v1;
-use km_placement::{PendingPod, Placement};
+use km_placement::Placement;
 use km_podtask::{
     Flags, PodKey, PortStrategy, Procured, ProcurementError, State, Task, TaskParts, executor, procure, strategy_of,
     task_info, task_name,
@@ -23,37 +28,26 @@ struct Batch {
 }
 
 impl Core {
-    /// Places what waits on what is offered. Says whether anything was launched.
+    /// Places what waits on what is offered. Says whether anything was launched. Costs what it launches and the number
+    /// of different needs among what waits.
     pub(super) fn place_round(&mut self, now: Duration, out: &mut Vec<Action>) -> bool {
-        let ready = self.queue.iter().filter(|(_, waiting)| waiting.not_before <= now);
-        let mut ready: Vec<(PodKey, PendingPod)> =
-            ready.map(|(key, waiting)| (key.clone(), waiting.pending.clone())).collect();
-        if ready.is_empty() {
-            return false;
-        }
         self.feed_engine();
-        let mut refused = self.bind_claims(&mut ready, out);
-        let (keys, pods): (Vec<PodKey>, Vec<PendingPod>) = ready.into_iter().unzip();
-        let plan = self.feed.engine.place_all(&pods);
+        self.bind_claims(now, out);
+        let mut failed = BTreeSet::new();
         let mut batches: BTreeMap<(String, usize), Batch> = BTreeMap::new();
-        for (index, placement) in plan.placed {
-            let key = &keys[index];
+        for (key, placement) in self.choose_places(now) {
             let batch = batches.entry((placement.node.clone(), placement.pool));
             let batch = batch.or_insert_with(|| self.new_batch(&placement));
-            let since = self.queue.get(key).map_or(now, |waiting| waiting.since);
-            if self.launch(now, key, &placement, batch) {
+            let since = self.queue.get(&key).map_or(now, |waiting| waiting.since);
+            if self.launch(now, &key, &placement, batch) {
                 out.push(Action::Observe(Timing::QueueWait(now.saturating_sub(since))));
             } else {
                 self.feed.engine.undo(placement);
                 self.feed.pod(key.clone());
+                failed.insert(key);
             }
         }
-        refused.extend(plan.refused.into_iter().map(|(index, why)| (keys[index].clone(), why)));
-        // It looks at every node.
-        let complete = !refused.is_empty() && self.is_offered_everything();
-        for (key, why) in &refused {
-            self.note_refusal(now, key, why, complete, out);
-        }
+        self.note_refusals(now, &failed, out);
         let mut launched = false;
         for batch in batches.into_values().filter(|batch| !batch.tasks.is_empty()) {
             launched = true;
@@ -62,8 +56,34 @@ impl Core {
         launched
     }
 
+    /// A place for each pod that may be launched and fits somewhere, in the order in which they must be launched. Room
+    /// only shrinks meanwhile, so that of equal pods only one is refused; unless it looks at where others are, or a place
+    /// is kept for it.
+    fn choose_places(&mut self, now: Duration) -> Vec<(PodKey, Placement)> {
+        let mut placed = Vec::new();
+        let mut front = self.queue.front();
+        while let Some(key) = front.next() {
+            let Some(waiting) = self.queue.get(key).filter(|waiting| waiting.not_before <= now) else { continue };
+            let need = &waiting.pending.need;
+            if need.has_claims() && !self.claims.are_bound(need) {
+                continue;
+            }
+            match self.feed.engine.try_place(&waiting.pending) {
+                Some(placement) => {
+                    if waiting.nominated.as_ref().is_some_and(|node| *node != placement.node) {
+                        front.reopen();
+                    }
+                    placed.push((key.clone(), placement));
+                }
+                None if !need.looks_around() => front.close(),
+                None => {}
+            }
+        }
+        placed
+    }
+
     /// Whether every agent that can be used shows an offer now.
-    fn is_offered_everything(&self) -> bool {
+    pub(super) fn is_offered_everything(&self) -> bool {
         let mut any = false;
         let mut all = true;
         for name in self.feed.engine.node_names() {

@@ -1,6 +1,6 @@
 //! What people are told about pods that fit nowhere.
 
-use std::time::Duration;
+use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
 use km_placement::Summary;
@@ -20,26 +20,36 @@ pub(super) enum Hold {
 const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 
 impl Core {
-    /// A pod was refused in a round. It is called unschedulable once every usable agent has shown an offer, or when
-    /// offers had enough time to come; before that it goes on waiting.
-    pub(super) fn note_refusal(
-        &mut self,
-        now: Duration,
-        key: &PodKey,
-        why: &Summary,
-        complete: bool,
-        out: &mut Vec<Action>,
-    ) {
-        let wait = self.config.offer_wait;
-        let revived = self.demand.revived;
-        let (first, longest) = self.config.backoff;
-        let Some(waiting) = self.queue.get(key) else { return };
-        let Some(wants_since) = waiting.wants_since else { return };
-        let waited = revived.is_some_and(|revived| revived >= wants_since && revived + wait <= now);
-        if !complete && !waited {
+    /// What waits after a round was refused, but for some whose launch failed. Pods are called unschedulable once every
+    /// usable agent has shown an offer, or when offers had enough time to come; before that they go on waiting. Costs
+    /// nothing before that time.
+    pub(super) fn note_refusals(&mut self, now: Duration, failed: &BTreeSet<PodKey>, out: &mut Vec<Action>) {
+        let enough = |revived: &Duration| *revived + self.config.offer_wait <= now;
+        let revived = self.demand.revived.filter(enough);
+        let refused = self.queue.wants_offers(now);
+        let complete = refused && self.is_offered_everything();
+        if !refused || !complete && revived.is_none() {
             return;
         }
-        let mut why = why.clone();
+        let mut told: Vec<(Reverse<i32>, u64, PodKey)> = Vec::new();
+        for key in self.queue.wanting(now).into_iter().filter(|key| !failed.contains(key)) {
+            let Some(waiting) = self.queue.get(&key) else { continue };
+            let waited = revived.is_some_and(|revived| waiting.wants_since.is_some_and(|since| revived >= since));
+            if complete || waited {
+                told.push((Reverse(waiting.pending.need.priority), waiting.pending.queued, key));
+            }
+        }
+        // The most important makes room for itself first.
+        told.sort_unstable();
+        for (.., key) in told {
+            self.note_refusal(now, &key, out);
+        }
+    }
+
+    fn note_refusal(&mut self, now: Duration, key: &PodKey, out: &mut Vec<Action>) {
+        let (first, longest) = self.config.backoff;
+        let Some(waiting) = self.queue.get(key) else { return };
+        let mut why = Summary::clone(&self.feed.engine.why_not(&waiting.pending));
         why.preemption = self.make_room(key, out);
         let message = why.to_string();
         let mut news = None;

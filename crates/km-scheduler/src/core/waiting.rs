@@ -1,18 +1,23 @@
 //! The queue of pods that wait for a place.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
-use km_placement::PendingPod;
+use km_placement::{Need, PendingPod};
 use km_podtask::{PodKey, Want};
 
-use super::{backoff::Backoff, timetable::Timetable};
+use super::{
+    backoff::Backoff,
+    lines::{Front, Lines},
+    timetable::Timetable,
+};
 
 /// The pods that wait.
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: BTreeMap<PodKey, Waiting>,
     index: Index,
+    lines: Lines,
     next_number: u64,
     /// Of pods whose launch failed.
     backoff: Backoff,
@@ -88,15 +93,21 @@ impl Queue {
         match self.waiting.get_mut(&key) {
             Some(known) if known.uid == uid => {
                 pending.queued = known.pending.queued;
+                self.lines.remove(&known.pending);
+                self.lines.add(&key, &pending, known.nominated.is_some());
                 known.pending = pending;
                 known.pod = pod;
                 known.want = want;
             }
-            _ => {
+            known => {
+                if let Some(earlier) = known {
+                    self.lines.remove(&earlier.pending);
+                }
                 // What a scheduler before us promised.
                 let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.clone());
                 pending.queued = self.next_number;
                 self.next_number += 1;
+                self.lines.add(&key, &pending, nominated.is_some());
                 let waiting = Waiting {
                     uid,
                     pending,
@@ -119,6 +130,7 @@ impl Queue {
 
     pub fn remove(&mut self, key: &PodKey) -> Option<Waiting> {
         let removed = self.waiting.remove(key)?;
+        self.lines.remove(&removed.pending);
         self.index.note(key, None);
         Some(removed)
     }
@@ -140,8 +152,12 @@ impl Queue {
     /// Changes what is known of a pod, if it waits.
     pub fn amend(&mut self, key: &PodKey, change: impl FnOnce(&mut Waiting)) {
         if let Some(pod) = self.waiting.get_mut(key) {
+            let promised = pod.nominated.is_some();
             change(pod);
             self.index.note(key, Some(pod));
+            if promised != pod.nominated.is_some() {
+                self.lines.add(key, &pod.pending, !promised);
+            }
         }
     }
 
@@ -151,6 +167,21 @@ impl Queue {
 
     pub fn iter(&self) -> impl Iterator<Item = (&PodKey, &Waiting)> {
         self.waiting.iter()
+    }
+
+    /// All in the order in which they are placed.
+    pub fn front(&self) -> Front<'_> {
+        self.lines.front()
+    }
+
+    /// The pods with claims, in no order. Costs the number of lines besides.
+    pub fn with_claims(&self) -> impl Iterator<Item = (&PodKey, &Waiting)> {
+        self.lines.pods_with(Need::has_claims).filter_map(|key| self.waiting.get_key_value(key))
+    }
+
+    /// The pods that want offers that they haven't seen.
+    pub fn wanting(&self, now: Duration) -> Vec<PodKey> {
+        self.index.wanting.due(now)
     }
 
     /// Whether some pod wants offers that it hasn't seen.
@@ -217,5 +248,8 @@ impl Queue {
         assert_eq!(*self.index.starts.times(), starts, "pods that start later");
         assert_eq!(*self.index.retries.times(), times(&|pod| pod.retry), "pods that are tried again");
         assert_eq!(*self.index.curious.times(), curious, "pods that mind others");
+        let mut order: Vec<(&PodKey, &Waiting)> = self.iter().collect();
+        order.sort_by_key(|(_, pod)| (Reverse(pod.pending.need.priority), pod.pending.queued));
+        assert!(self.front().eq(order.into_iter().map(|(key, _)| key)), "pods in their order");
     }
 }
