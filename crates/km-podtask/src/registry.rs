@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
     time::Duration,
 };
 
@@ -26,7 +27,7 @@ pub enum RegistryError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transition {
     /// The task after the update (as it was, when the update removed it); none when it is unknown.
-    pub task: Option<Task>,
+    pub task: Option<Arc<Task>>,
     /// Its state before the update.
     pub before: Option<State>,
     /// Whether the update took it out of the registry.
@@ -38,12 +39,12 @@ pub struct Transition {
 /// Tasks by id and by pod.
 #[derive(Default)]
 pub struct Registry {
-    tasks: BTreeMap<String, Task>,
+    tasks: BTreeMap<String, Arc<Task>>,
     by_pod: BTreeMap<PodKey, String>,
     /// Agents and ids of the tasks that didn't finish.
     by_agent: BTreeSet<(String, String)>,
     finished: VecDeque<String>,
-    /// Pods whose tasks came, went or changed since somebody last asked.
+    /// Pods whose tasks came, went or moved since somebody last asked.
     changed: BTreeSet<PodKey>,
 }
 
@@ -60,7 +61,7 @@ impl Registry {
         if task.state != State::Finished {
             self.by_agent.insert((task.agent_id.clone(), task.id.clone()));
         }
-        self.tasks.insert(task.id.clone(), task);
+        self.tasks.insert(task.id.clone(), Arc::new(task));
         Ok(())
     }
 
@@ -72,50 +73,53 @@ impl Registry {
             self.by_pod.remove(&task.pod);
         }
         self.by_agent.remove(&(task.agent_id.clone(), task.id.clone()));
-        Some(task)
+        Some(Arc::unwrap_or_clone(task))
     }
 
     pub fn get(&self, id: &str) -> Option<&Task> {
-        self.tasks.get(id)
+        self.tasks.get(id).map(Arc::as_ref)
     }
 
     /// Changes flags, times and place of a task. State changes only by [`Registry::update_status`].
     pub fn amend(&mut self, id: &str, change: impl FnOnce(&mut Task)) {
         if let Some(task) = self.tasks.get_mut(id) {
-            let (state, agent) = (task.state, task.agent_id.clone());
+            let task = Arc::make_mut(task);
+            let (state, agent, host) = (task.state, task.agent_id.clone(), task.hostname.clone());
             change(task);
             task.state = state;
-            if task.agent_id != agent && self.by_agent.remove(&(agent, task.id.clone())) {
-                self.by_agent.insert((task.agent_id.clone(), task.id.clone()));
+            if (&task.agent_id, &task.hostname) != (&agent, &host) {
+                self.changed.insert(task.pod.clone());
+                if self.by_agent.remove(&(agent, task.id.clone())) {
+                    self.by_agent.insert((task.agent_id.clone(), task.id.clone()));
+                }
             }
-            self.changed.insert(task.pod.clone());
         }
     }
 
     /// The live task of a pod.
     pub fn of_pod(&self, pod: &PodKey) -> Option<&Task> {
-        self.by_pod.get(pod).and_then(|id| self.tasks.get(id))
+        self.by_pod.get(pod).and_then(|id| self.get(id))
     }
 
-    /// The pods whose tasks changed since the last call.
+    /// The pods whose tasks came, went or moved since the last call.
     pub fn take_changed(&mut self) -> BTreeSet<PodKey> {
         std::mem::take(&mut self.changed)
     }
 
     /// All tasks ordered by id.
     pub fn iter(&self) -> impl Iterator<Item = &Task> {
-        self.tasks.values()
+        self.tasks.values().map(Arc::as_ref)
     }
 
     /// All that didn't finish, ordered by id.
     pub fn live(&self) -> impl Iterator<Item = &Task> {
-        self.tasks.values().filter(|task| task.state != State::Finished)
+        self.iter().filter(|task| task.state != State::Finished)
     }
 
     /// The live tasks on one agent, ordered by id.
     pub fn of_agent<'a>(&'a self, agent: &'a str) -> impl Iterator<Item = &'a Task> {
         let from = self.by_agent.range((agent.to_owned(), String::new())..);
-        from.take_while(move |(of, _)| of == agent).filter_map(|(_, id)| self.tasks.get(id))
+        from.take_while(move |(of, _)| of == agent).filter_map(|(_, id)| self.get(id))
     }
 
     pub fn len(&self) -> usize {
@@ -138,18 +142,19 @@ impl Registry {
     /// | FINISHED | finished | finished | – |
     /// | FAILED, ERROR, KILLED, LOST, DROPPED, GONE, GONE_BY_OPERATOR | removed | removed | – |
     pub fn update_status(&mut self, now: Duration, id: &str, update: TaskState) -> Transition {
-        let Some(task) = self.tasks.get_mut(id) else {
+        let Some(known) = self.tasks.get_mut(id) else {
             return Transition { task: None, before: None, removed: false, newly_bound: false };
         };
-        let before = task.state;
+        let before = known.state;
         let mut transition = Transition { task: None, before: Some(before), removed: false, newly_bound: false };
         if before == State::Finished {
             if !matches!(update, TaskState::TaskFinished) {
                 tracing::warn!(task = id, ?update, "status update for a finished task");
             }
-            transition.task = Some(task.clone());
+            transition.task = Some(Arc::clone(known));
             return transition;
         }
+        let task = Arc::make_mut(known);
         task.updated = Some(now);
         match update {
             TaskState::TaskStaging | TaskState::TaskKilling => {}
@@ -173,7 +178,7 @@ impl Registry {
             | TaskState::TaskGone
             | TaskState::TaskGoneByOperator => transition.removed = true,
         }
-        transition.task = Some(task.clone());
+        transition.task = Some(Arc::clone(known));
         if transition.removed {
             self.unregister(id);
         } else if update == TaskState::TaskFinished {

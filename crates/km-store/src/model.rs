@@ -26,8 +26,15 @@ impl Key {
 pub struct Facets {
     /// `metadata.labels`.
     pub labels: BTreeMap<String, String>,
-    /// The selectable fields of the kind by their label, e.g. `spec.nodeName`.
-    pub fields: BTreeMap<String, String>,
+    /// The selectable fields of the kind that aren't empty, with their label, e.g. `spec.nodeName`. They are few.
+    pub fields: Vec<(&'static str, String)>,
+}
+
+impl Facets {
+    /// A selectable field's value; empty when it has none.
+    pub fn field(&self, label: &str) -> &str {
+        self.fields.iter().find(|(known, _)| *known == label).map(|(_, value)| value.as_str()).unwrap_or_default()
+    }
 }
 
 /// One version of one object.

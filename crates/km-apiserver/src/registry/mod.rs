@@ -146,14 +146,12 @@ pub fn facets(key: &Key, object: &Value) -> Facets {
     let fields = by_storage(&key.resource).map(|kind| kind.fields).unwrap_or_default();
     for (label, pointer) in fields {
         let text = match object.pointer(pointer) {
-            Some(Value::String(text)) => text.clone(),
+            Some(Value::String(text)) if !text.is_empty() => text.clone(),
             Some(Value::Bool(flag)) => flag.to_string(),
             Some(Value::Number(number)) => number.to_string(),
-            _ => String::new(),
+            _ => continue,
         };
-        facets.fields.insert((*label).to_owned(), text);
+        facets.fields.push((label, text));
     }
-    facets.fields.insert("metadata.name".to_owned(), key.name.clone());
-    facets.fields.insert("metadata.namespace".to_owned(), key.namespace.clone());
     facets
 }

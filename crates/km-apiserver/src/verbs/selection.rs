@@ -37,10 +37,13 @@ impl Selection {
 
     /// Whether an object is selected.
     pub fn matches(&self, stored: &Stored) -> bool {
-        let facets = &stored.facets;
-        self.labels.matches(&facets.labels)
+        self.labels.matches(&stored.facets.labels)
             && self.fields.requirements().iter().all(|requirement| {
-                let value = facets.fields.get(&requirement.field).map(String::as_str).unwrap_or_default();
+                let value = match requirement.field.as_str() {
+                    "metadata.name" => &stored.key.name,
+                    "metadata.namespace" => &stored.key.namespace,
+                    label => stored.facets.field(label),
+                };
                 (value == requirement.value) != requirement.negated
             })
     }

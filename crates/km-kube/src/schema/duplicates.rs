@@ -1,6 +1,7 @@
 //! Fields that a JSON text gives twice. A parsed `Value` has lost that, so the text itself is read.
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,27 +12,70 @@ use std::fmt;
 pub fn duplicate_fields(json: &[u8]) -> Vec<String> {
     let found = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_slice(json);
-    match (Walk { path: String::new(), found: &found }).deserialize(&mut deserializer) {
+    match (Walk { place: None, found: &found }).deserialize(&mut deserializer) {
         Ok(()) => found.into_inner(),
         Err(_) => Vec::new(),
     }
 }
 
-struct Walk<'a> {
-    path: String,
-    found: &'a RefCell<Vec<String>>,
+/// A place in the text. Every request comes here, and next to none has a duplicate: its path is only written for one.
+struct Place<'a> {
+    parent: Option<&'a Place<'a>>,
+    step: Step<'a>,
 }
 
-impl Walk<'_> {
-    fn child(&self, path: String) -> Walk<'_> {
-        Walk { path, found: self.found }
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Field(&'a str),
+    Item(usize),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = self.parent {
+            write!(out, "{parent}")?;
+        }
+        match self.step {
+            Step::Field(name) if self.parent.is_none() => out.write_str(name),
+            Step::Field(name) => write!(out, ".{name}"),
+            Step::Item(index) => write!(out, "[{index}]"),
+        }
     }
+}
+
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    place: Option<&'a Place<'a>>,
+    found: &'a RefCell<Vec<String>>,
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
     type Value = ();
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
+    }
+}
+
+/// A field's name, out of the text itself where no escapes are in it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Name<'de>(Cow<'de, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameVisitor;
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = Name<'de>;
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a field's name")
+            }
+            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Borrowed(name)))
+            }
+            fn visit_str<E>(self, name: &str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Owned(name.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(NameVisitor)
     }
 }
 
@@ -44,20 +88,23 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut seen = BTreeSet::new();
-        while let Some(name) = map.next_key::<String>()? {
-            let path = if self.path.is_empty() { name.clone() } else { format!("{}.{name}", self.path) };
-            if !seen.insert(name) {
-                self.found.borrow_mut().push(format!("duplicate field \"{path}\""));
+        while let Some(name) = map.next_key::<Name<'de>>()? {
+            let place = Place { parent: self.place, step: Step::Field(&name.0) };
+            if seen.contains(&name) {
+                self.found.borrow_mut().push(format!("duplicate field \"{place}\""));
             }
-            map.next_value_seed(self.child(path))?;
+            map.next_value_seed(Walk { place: Some(&place), found: self.found })?;
+            seen.insert(name);
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let mut index = 0;
-        while items.next_element_seed(self.child(format!("{}[{index}]", self.path)))?.is_some() {
-            index += 1;
+        for index in 0.. {
+            let place = Place { parent: self.place, step: Step::Item(index) };
+            if items.next_element_seed(Walk { place: Some(&place), found: self.found })?.is_none() {
+                break;
+            }
         }
         Ok(())
     }

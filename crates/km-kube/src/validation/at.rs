@@ -22,7 +22,7 @@ impl<'a> At<'a> {
     }
 
     pub(super) fn field(&self, name: &str) -> Self {
-        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        let path = if self.path.is_empty() { name.to_owned() } else { [&self.path, ".", name].concat() };
         Self { path, value: self.value.get(name).unwrap_or(&NULL) }
     }
 
@@ -39,7 +39,7 @@ impl<'a> At<'a> {
     /// The entries of a map, each at `path[key]`.
     pub(super) fn entries(&self) -> Vec<(&'a str, Self)> {
         let entries = self.value.as_object().into_iter().flatten();
-        entries.map(|(key, value)| (key.as_str(), Self { path: format!("{}[{key}]", self.path), value })).collect()
+        entries.map(|(key, value)| (key.as_str(), Self { path: [&self.path, "[", key, "]"].concat(), value })).collect()
     }
 
     pub(super) fn is_set(&self) -> bool {

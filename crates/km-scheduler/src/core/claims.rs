@@ -225,7 +225,8 @@ impl Core {
     }
 
     fn bind_again(&mut self, now: Duration, claim: &PodKey) {
-        let users = self.queue.with_claims().filter(|(_, waiting)| keys(&waiting.pending.need).any(|other| other == *claim));
+        let users =
+            self.queue.with_claims().filter(|(_, waiting)| keys(&waiting.pending.need).any(|other| other == *claim));
         let users: BTreeSet<PodKey> = users.map(|(key, _)| key.clone()).collect();
         let pause = self.config.backoff.0;
         for key in users {

@@ -67,6 +67,14 @@ impl Feed {
         self.pods.insert(key);
     }
 
+    /// A pod that waited was placed. It needs what it needed before, unless it names its node: that tells waiting pods apart
+    /// and no others.
+    pub fn launched(&mut self, key: &PodKey, pod: &Arc<Pod>, need: Arc<Need>) {
+        if node_name(pod).is_none() {
+            self.needs.insert(key.clone(), (Arc::clone(pod), need));
+        }
+    }
+
     /// A PodDisruptionBudget changed, or is gone.
     pub fn budget(&mut self, budget: &PodDisruptionBudget, there: bool) {
         let key = PodKey::of(&budget.metadata).to_string();
@@ -213,7 +221,7 @@ impl Core {
     }
 
     /// The need of a placed pod, read again only from another object; none if it can't be understood.
-    fn known_need(&mut self, key: &PodKey, pod: &Arc<Pod>) -> Option<Arc<Need>> {
+    pub(super) fn known_need(&mut self, key: &PodKey, pod: &Arc<Pod>) -> Option<Arc<Need>> {
         if let Some((_, need)) = self.feed.needs.get(key).filter(|(of, _)| Arc::ptr_eq(of, pod)) {
             return Some(Arc::clone(need));
         }

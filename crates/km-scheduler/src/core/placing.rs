@@ -167,7 +167,11 @@ impl Core {
             self.queue.remove(key);
             return false;
         }
-        self.queue.remove(key);
+        let need = self.queue.remove(key).map(|waiting| waiting.pending.need);
+        if let (Some(need), Some(known)) = (need, self.pods.get(key).cloned()) {
+            self.feed.launched(key, &known, need);
+            debug_assert_eq!(self.known_need(key, &known), self.placed_need(&known).ok(), "the need of {key}");
+        }
         batch.with_executor |= placement.with_executor;
         batch.tasks.push(info);
         batch.ids.push(id);

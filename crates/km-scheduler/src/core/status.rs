@@ -97,7 +97,13 @@ impl Core {
         match ending.filter(|_| transition.before != Some(State::Finished)) {
             Some(ending) => {
                 self.kills.remove(id);
-                self.end(now, task, &ending, (status.message.as_deref().unwrap_or_default(), ack), out);
+                self.end(
+                    now,
+                    Arc::unwrap_or_clone(task),
+                    &ending,
+                    (status.message.as_deref().unwrap_or_default(), ack),
+                    out,
+                );
                 self.demand.touch(now);
             }
             None => out.extend(ack.map(Ack::action)),
