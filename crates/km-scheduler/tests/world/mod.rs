@@ -36,6 +36,8 @@ pub struct World {
     /// The next ACCEPT arrives, but its answer doesn't (true), or it gets lost itself (false).
     pub in_doubt: Option<bool>,
     replies: VecDeque<Event>,
+    /// The task of which the master's word arrives at this moment that its agent is away: it was so when that was said.
+    absent: Option<String>,
     /// The resource version up to which the scheduler's watch has come.
     watched: u64,
 }
@@ -93,6 +95,7 @@ impl World {
             updates: false,
             in_doubt: None,
             replies: VecDeque::new(),
+            absent: None,
             watched: 0,
         };
         world.send(Event::CachesSynced);
@@ -132,6 +135,10 @@ impl World {
     }
 
     pub fn send(&mut self, event: Event) {
+        self.absent = match &event {
+            Event::Update(status) if status.state() == TaskState::TaskUnreachable => Some(status.task_id.value.clone()),
+            _ => None,
+        };
         let actions = self.core.handle(self.now, event);
         for action in actions {
             self.log.push(action.clone());
@@ -258,8 +265,12 @@ impl World {
     fn check_deletion(&self, key: &PodKey, uid: &str) {
         let Some(pod) = self.api.pods.get(key).filter(|pod| uid_of(pod) == uid) else { return };
         let Some(task) = task_of(pod) else { return };
-        // A pod whose deletion was asked for may go before its task, if that can't be reached.
+        // A pod whose deletion was asked for may go before its task, if that can't be reached: now, or when the master
+        // said what is heard now.
         let deleting = pod.metadata.deletion_timestamp.is_some();
+        if deleting && self.absent.as_ref() == Some(&task) {
+            return;
+        }
         let alive = self
             .mesos
             .agents
