@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 import time
+import urllib.request
 
 from cluster import Api, machine
 from roles import Roles
@@ -40,8 +41,9 @@ def main():
         api = Api(kubeconfig, roles.folder)
         while len(api.call("GET", "/api/v1/nodes?limit=100000")["items"]) < AGENTS:
             time.sleep(0.2)
+        mesos = f"http://127.0.0.1:{port}/metrics/snapshot"
         print(f"machine: {machine()}")
-        rate, spent = load(roles, kubeconfig)
+        rate, spent = warm_load(roles, kubeconfig, api, mesos)
         print(f"{PODS} pods ({WORKLOAD}) to bound on {AGENTS} hollow agents: {rate:.0f} pods/s (goal 5000: "
               f"{rate / 5000:.0%}); memory of the scheduler {memory_mb(scheduler):.0f} MB")
         print(f"  processor time, us a pod: {spent}")
@@ -49,10 +51,10 @@ def main():
         def beside(what, name, program, *arguments, until="ready"):
             """Ends the scheduler before, and does the same with another."""
             nonlocal scheduler
+            wipe(api, mesos)
             roles.end(scheduler)
-            wipe(api)
             _, scheduler = roles.start(name, program, *arguments, until=until)
-            other, spent = load(roles, kubeconfig)
+            other, spent = warm_load(roles, kubeconfig, api, mesos)
             print(f"{what}: {other:.0f} pods/s; ratio {rate / other:.0%}; memory {memory_mb(scheduler):.0f} MB")
             print(f"  processor time, us a pod: {spent}")
 
@@ -84,7 +86,14 @@ def stock_flags(roles, kubeconfig):
             "--feature-gates=PodDisruptionBudget=false", "--v=2", "--logtostderr"]
 
 
-def load(roles, kubeconfig):
+def warm_load(roles, kubeconfig, api, mesos):
+    """A first load opens connections and starts executors, for each scheduler; the second is measured."""
+    load(roles, kubeconfig, PODS // 5)
+    wipe(api, mesos)
+    return load(roles, kubeconfig, PODS)
+
+
+def load(roles, kubeconfig, pods):
     """Creates the pods; answers how many a second were bound, and who spent how much processor time on it."""
     templates = json.loads((pathlib.Path(__file__).parent / "placement/workloads.json").read_text())["templates"]
     pod = json.loads(json.dumps(templates[WORKLOAD]).replace("$APP", "app-APP"))
@@ -93,20 +102,31 @@ def load(roles, kubeconfig):
         container["image"] = "localhost/km/pause:v1"
     template = roles.folder / "pod.json"
     template.write_text(json.dumps(pod))
-    command = [KM_BENCH, "load", f"--kubeconfig={kubeconfig}", f"--template={template}", f"--pods={PODS}",
+    command = [KM_BENCH, "load", f"--kubeconfig={kubeconfig}", f"--template={template}", f"--pods={pods}",
                f"--apps={APPS}"]
     before = roles.spent()
     rate = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["rate"]
-    spent = {name: (now - before[name]) * 1e6 / PODS for name, now in roles.spent().items()}
+    spent = {name: (now - before[name]) * 1e6 / pods for name, now in roles.spent().items()}
     return rate, ", ".join(f"{name} {each:.0f}" for name, each in spent.items()) + f"; all {sum(spent.values()):.0f}"
 
 
-def wipe(api):
-    """Deletes all pods; the names are used again."""
+def wipe(api, mesos):
+    """Deletes all pods, as their names are used again, and waits until their tasks ended, if their scheduler ends them."""
     path = "/api/v1/namespaces/default/pods"
     api.call("DELETE", f"{path}?gracePeriodSeconds=0")
     while api.call("GET", f"{path}?limit=1")["items"]:
         time.sleep(0.2)
+    before = None
+    while (tasks := live_tasks(mesos)) and tasks != before:
+        before = tasks
+        time.sleep(1)
+
+
+def live_tasks(mesos):
+    """How many tasks the master knows that didn't end."""
+    with urllib.request.urlopen(mesos, timeout=60) as answer:
+        metrics = json.load(answer)
+    return sum(int(metrics[f"master/tasks_{state}"]) for state in ("staging", "starting", "running", "killing"))
 
 
 def memory_mb(process):
