@@ -161,10 +161,12 @@ impl Engine {
         Some(&self.nodes.at(self.nodes.find(name)?).supply)
     }
 
-    /// A node went. The pods on it are forgotten with it.
-    pub fn remove_node(&mut self, name: &str) {
-        let Some(id) = self.nodes.find(name) else { return };
-        for pod in self.nodes.at(id).pods.clone() {
+    /// A node went. The pods on it are forgotten with it: their ids.
+    pub fn remove_node(&mut self, name: &str) -> Vec<Arc<str>> {
+        let Some(id) = self.nodes.find(name) else { return Vec::new() };
+        let pods = self.nodes.at(id).pods.clone();
+        let forgotten = pods.iter().map(|pod| Arc::clone(&self.pods[*pod].id)).collect();
+        for pod in pods {
             self.drop_pod(pod);
         }
         for pod in self.nominees.all_on(id) {
@@ -172,6 +174,7 @@ impl Engine {
         }
         self.nodes.forget(id);
         self.told += 1;
+        forgotten
     }
 
     /// A pod is on a node, or is there in another state. On an unknown node it doesn't count.

@@ -18,6 +18,7 @@ mod executors;
 mod extended;
 mod feed;
 mod framework;
+mod homeless;
 mod invariants;
 mod kills;
 mod lines;
@@ -91,7 +92,8 @@ pub struct Core {
     prototypes: executors::Prototypes,
     /// The agents that inverse offers are about.
     inverse: BTreeMap<String, String>,
-    next_upkeep: Option<Duration>,
+    /// When the maintenance of agents begins and ends next.
+    upkeeps: timetable::Timetable<String>,
     recovered: recovered::Strangers,
     kills: kills::Kills,
     accepts: BTreeMap<u64, Vec<String>>,
@@ -131,7 +133,7 @@ impl Core {
             services: BTreeMap::new(),
             taken_ports: taken_ports::TakenPorts::default(),
             inverse: BTreeMap::new(),
-            next_upkeep: None,
+            upkeeps: timetable::Timetable::default(),
             recovered: recovered::Strangers::default(),
             kills: kills::Kills::default(),
             accepts: BTreeMap::new(),
@@ -189,7 +191,7 @@ impl Core {
             self.pool.next_deadline(),
             self.effects.next_retry(),
             self.evictions.next_wakeup(),
-            self.next_upkeep,
+            self.upkeeps.first(),
             self.agents.next_deadline(self.config.node_grace),
             subscribed.then(|| self.demand.next_wakeup(now, &self.config, &self.queue, &self.pool)).flatten(),
             subscribed.then(|| self.reconciler.next_wakeup()).flatten(),
@@ -216,7 +218,7 @@ impl Core {
             self.retire_idle(now, out);
             self.pursue_demand(now, out);
         }
-        self.check_invariants();
+        self.check_invariants(now);
     }
 
     /// Passes an event to the pool and turns what follows into calls.

@@ -327,7 +327,7 @@ impl Core {
     /// Whether the list says of an agent what it said before, and nothing else happened to the agent.
     fn is_as_listed(&self, now: Duration, agent: &Agent, seen: &AgentSeen) -> bool {
         // What time changes is due.
-        let upkeep_due = self.next_upkeep.is_some_and(|next| next <= now);
+        let upkeep_due = self.upkeeps.first().is_some_and(|next| next <= now);
         agent.listed
             && !upkeep_due
             && agent.lost.is_none()

@@ -211,8 +211,9 @@ impl Core {
 
     /// A pod of the agent that a disruption budget keeps there, and what the API server said about it.
     pub(super) fn kept_by_budget(&self, agent: &str) -> Option<(&PodKey, &str)> {
-        let of_agent = self.evictions.tried.iter().filter(|(_, attempt)| attempt.agent_id == agent);
-        of_agent.filter_map(|(key, attempt)| Some((key, attempt.refused.as_deref()?))).next()
+        let tried = self.tasks.of_agent(agent).filter_map(|task| self.evictions.tried.get_key_value(&task.pod));
+        let kept = tried.filter(|(_, attempt)| attempt.agent_id == agent);
+        kept.filter_map(|(key, attempt)| Some((key, attempt.refused.as_deref()?))).min()
     }
 }
 

@@ -18,7 +18,9 @@ use km_podtask::{PodKey, ResourceNames, memory_counted, roles, thousandths};
 use super::{
     Core, Event,
     agents::{Agent, offer_role, port_set},
+    homeless::Homeless,
     pods::{annotation, owner, uid},
+    preempting::by_id,
 };
 
 /// The placement engine, and what it hasn't been told yet.
@@ -26,6 +28,7 @@ pub(super) struct Feed {
     pub engine: Engine,
     nodes: BTreeSet<String>,
     pods: BTreeSet<PodKey>,
+    homeless: Homeless,
     /// Pods that were deleted to make room, by UID, until they are gone.
     pub victims: BTreeMap<PodKey, String>,
     /// For owners whose pods have constraints: their pods.
@@ -48,6 +51,7 @@ impl Feed {
             engine: Engine::new(policy),
             nodes: BTreeSet::new(),
             pods: BTreeSet::new(),
+            homeless: Homeless::default(),
             victims: BTreeMap::new(),
             instances: BTreeMap::new(),
             owners: BTreeMap::new(),
@@ -138,13 +142,14 @@ impl Core {
         nodes.append(&mut self.agents.touched);
         let mut pods = std::mem::take(&mut self.feed.pods);
         pods.append(&mut self.tasks.take_changed());
-        let new: BTreeSet<String> = nodes.into_iter().filter(|name| self.feed_node(name)).collect();
-        if !new.is_empty() {
-            // Pods that were known before their node.
-            let on_new = |host: &str| new.contains(host);
-            pods.extend(self.tasks.live().filter(|task| on_new(&task.hostname)).map(|task| task.pod.clone()));
-            let bound = self.pods.iter().filter(|(_, pod)| node_name(pod).is_some_and(on_new));
-            pods.extend(bound.map(|(key, _)| key.clone()));
+        let new: Vec<String> = nodes.into_iter().filter(|name| self.feed_node(name)).collect();
+        for name in &new {
+            pods.append(&mut self.feed.homeless.take(name));
+        }
+        if cfg!(debug_assertions) && !new.is_empty() {
+            let on_new = |key: &&PodKey, pod: &Pod| self.place_of(key, pod).is_some_and(|host| new.contains(&host));
+            let there = self.pods.iter().filter(|(key, pod)| !pod::is_terminal(pod) && on_new(key, pod));
+            there.for_each(|(key, _)| assert!(pods.contains(key), "{key} is on a new node"));
         }
         for key in pods {
             self.feed_pod(&key);
@@ -155,7 +160,11 @@ impl Core {
     fn feed_node(&mut self, name: &str) -> bool {
         let agent = self.agents.on_host(name);
         let (Some(agent), Some(node)) = (agent, self.nodes.get(name)) else {
-            self.feed.engine.remove_node(name);
+            for id in self.feed.engine.remove_node(name) {
+                if let Some(key) = by_id(&id) {
+                    self.feed.homeless.set(&key, Some(name));
+                }
+            }
             return false;
         };
         let facts = NodeFacts {
@@ -201,23 +210,26 @@ impl Core {
             Some((need, nominated)) => self.feed.engine.nominate(&id, need, nominated),
             None => self.feed.engine.forget_nominee(&id),
         }
-        let task = self.tasks.of_pod(key);
-        let host = |known: &Pod| {
-            let of_task = task.filter(|task| task.pod_uid == uid(known)).map(|task| task.hostname.clone());
-            of_task.or_else(|| node_name(known).map(str::to_owned))
-        };
-        let place = known.and_then(|known| Some((host(&known)?, known)));
+        let place = known.and_then(|known| Some((self.place_of(key, &known)?, known)));
         let need = place.and_then(|(node, known)| Some((self.known_need(key, &known)?, known, node)));
         let Some((need, known, node)) = need else {
             self.feed.needs.remove(key);
+            self.feed.homeless.set(key, None);
             self.feed.engine.remove_pod(&id);
             return;
         };
+        self.feed.homeless.set(key, self.feed.engine.supply(&node).is_none().then_some(node.as_str()));
         let started = known.status.as_ref().and_then(|status| status.start_time.as_ref());
         let started = started.map_or(i64::MAX, |time| time.0.as_second());
         let terminating = pod::is_deleting(&known);
         let preempted = self.feed.victims.contains_key(key) || (terminating && is_preempted(&known));
         self.feed.engine.set_pod(AssignedPod { id, need, node, terminating, started, preempted });
+    }
+
+    /// The node that a pod is on or on its way to.
+    fn place_of(&self, key: &PodKey, pod: &Pod) -> Option<String> {
+        let task = self.tasks.of_pod(key).filter(|task| task.pod_uid == uid(pod));
+        task.map(|task| task.hostname.clone()).or_else(|| node_name(pod).map(str::to_owned))
     }
 
     /// The need of a placed pod, read again only from another object; none if it can't be understood.

@@ -3,14 +3,14 @@
 //! That no port is held twice (8) can't be checked here: Mesos may offer the port of a task whose end we haven't heard
 //! of yet. The simulated Mesos checks it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::Core;
 
 impl Core {
     /// Invariant 3: a pod has at most one live task, and doesn't wait beside it. And what is kept to find things fast
     /// says the same as looking through everything.
-    pub(super) fn check_invariants(&self) {
+    pub(super) fn check_invariants(&self, now: Duration) {
         if !cfg!(debug_assertions) {
             return;
         }
@@ -22,6 +22,7 @@ impl Core {
         self.queue.check_index();
         self.effects.check_index();
         self.agents.check_index();
+        self.check_upkeeps(now);
         self.check_strangers();
         self.check_tasks_of_agents();
     }

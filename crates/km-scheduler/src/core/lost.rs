@@ -18,7 +18,7 @@ impl Core {
         if let Some(former) = former {
             tracing::warn!(hostname, former, agent = id, "the agent came back under a new id");
             self.bury_tasks(now, &former, out);
-            self.agents.forget(&former);
+            self.forget_agent(&former);
         }
         self.agent_is_back(now, id, out);
     }
@@ -130,12 +130,17 @@ impl Core {
                 continue;
             }
             let current = self.agents.on_host(&agent.hostname).is_some_and(|current| current.id == agent.id);
-            self.agents.forget(&agent.id);
+            self.forget_agent(&agent.id);
             if current && self.nodes.contains_key(&agent.hostname) {
                 let name = agent.hostname;
                 self.effects.start(Then::Nothing, out, |op| Action::DeleteNode { op, name });
             }
         }
+    }
+
+    fn forget_agent(&mut self, id: &str) {
+        self.agents.forget(id);
+        self.upkeeps.set(&id.to_owned(), None);
     }
 }
 

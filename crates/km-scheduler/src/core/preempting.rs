@@ -60,6 +60,6 @@ impl Core {
 }
 
 /// The engine names pods by namespace and name.
-fn by_id(id: &str) -> Option<PodKey> {
+pub(super) fn by_id(id: &str) -> Option<PodKey> {
     id.split_once('/').map(|(namespace, name)| PodKey::new(namespace, name))
 }

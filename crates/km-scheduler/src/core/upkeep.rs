@@ -125,24 +125,24 @@ impl Core {
     fn upkeep_changed(&mut self, now: Duration, id: &str, out: &mut Vec<Action>) {
         self.evictions.stir(now);
         self.ensure_taints(now, id, out);
-        self.plan_next_upkeep(now);
+        let (unix, lead) = (self.unix(now), self.config.maintenance_lead);
+        let next = self.agents.get(id).and_then(|agent| agent.upkeep.next_change(unix, lead));
+        self.upkeeps.set(&id.to_owned(), next.map(|time| time.saturating_sub(self.config.unix_start)));
     }
 
     /// Windows begin and end without anybody saying so.
     pub(super) fn upkeep_due(&mut self, now: Duration, out: &mut Vec<Action>) {
-        if self.next_upkeep.is_none_or(|next| next > now) {
-            return;
+        if self.upkeeps.first().is_some_and(|first| first <= now) {
+            self.upkeeps.due(now).iter().for_each(|id| self.upkeep_changed(now, id, out));
         }
-        let planned: Vec<String> =
-            self.agents.all().filter(|agent| agent.upkeep.window.is_some()).map(|agent| agent.id.clone()).collect();
-        self.plan_next_upkeep(now);
-        planned.iter().for_each(|id| self.upkeep_changed(now, id, out));
     }
 
-    fn plan_next_upkeep(&mut self, now: Duration) {
+    /// Panics unless the next change of each agent is noted, and none else.
+    pub(super) fn check_upkeeps(&self, now: Duration) {
         let (unix, lead) = (self.unix(now), self.config.maintenance_lead);
-        let changes = self.agents.all().filter_map(|agent| agent.upkeep.next_change(unix, lead));
-        self.next_upkeep = changes.min().map(|time| time.saturating_sub(self.config.unix_start));
+        let next = self.agents.all().filter_map(|agent| Some((&agent.id, agent.upkeep.next_change(unix, lead)?)));
+        let next = next.map(|(id, time)| (id.clone(), time.saturating_sub(self.config.unix_start)));
+        assert_eq!(*self.upkeeps.times(), next.collect(), "the next changes of agents");
     }
 }
 
