@@ -34,8 +34,9 @@ pub(super) struct Feed {
     /// For owners whose pods have constraints: their pods.
     instances: BTreeMap<String, BTreeSet<PodKey>>,
     owners: BTreeMap<PodKey, String>,
-    /// What the placed pods need, with the objects that it was read from: a task changes more often than its pod.
-    needs: BTreeMap<PodKey, (Arc<Pod>, Arc<Need>)>,
+    /// What the placed pods need, with the version of the object that it was read from: a task changes more often than its
+    /// pod.
+    needs: BTreeMap<PodKey, (String, Arc<Need>)>,
 }
 
 /// The offers behind a pool.
@@ -73,9 +74,16 @@ impl Feed {
 
     /// A pod that waited was placed. It needs what it needed before, unless it names its node: that tells waiting pods apart
     /// and no others.
-    pub fn launched(&mut self, key: &PodKey, pod: &Arc<Pod>, need: Arc<Need>) {
+    pub fn launched(&mut self, key: &PodKey, pod: &Pod, need: Arc<Need>) {
         if node_name(pod).is_none() {
-            self.needs.insert(key.clone(), (Arc::clone(pod), need));
+            self.note_need(key, pod, need);
+        }
+    }
+
+    fn note_need(&mut self, key: &PodKey, pod: &Pod, need: Arc<Need>) {
+        // Each write of an object has a version of its own.
+        if let Some(version) = pod.metadata.resource_version.clone().filter(|version| !version.is_empty()) {
+            self.needs.insert(key.clone(), (version, need));
         }
     }
 
@@ -232,13 +240,14 @@ impl Core {
         task.map(|task| task.hostname.clone()).or_else(|| node_name(pod).map(str::to_owned))
     }
 
-    /// The need of a placed pod, read again only from another object; none if it can't be understood.
+    /// The need of a placed pod, read again only from another version of it; none if it can't be understood.
     pub(super) fn known_need(&mut self, key: &PodKey, pod: &Arc<Pod>) -> Option<Arc<Need>> {
-        if let Some((_, need)) = self.feed.needs.get(key).filter(|(of, _)| Arc::ptr_eq(of, pod)) {
+        let version = pod.metadata.resource_version.as_ref();
+        if let Some((_, need)) = self.feed.needs.get(key).filter(|(of, _)| Some(of) == version) {
             return Some(Arc::clone(need));
         }
         let need = self.placed_need(pod).ok()?;
-        self.feed.needs.insert(key.clone(), (Arc::clone(pod), Arc::clone(&need)));
+        self.feed.note_need(key, pod, Arc::clone(&need));
         Some(need)
     }
 
