@@ -13,6 +13,7 @@ pub mod quota;
 pub(crate) mod reservations;
 pub(crate) mod scalars;
 pub mod sorter;
+mod stock;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,6 +29,7 @@ use frameworks::FrameworkState;
 use quota::Quota;
 use scalars::scalars_of;
 use sorter::Sorter;
+use stock::Stock;
 
 /// Resources given to a framework in one of its roles, to be offered to it.
 #[derive(Clone, Debug)]
@@ -76,6 +78,7 @@ pub struct Allocator {
     quotas: BTreeMap<String, Quota>,
     /// What each role is offered or uses of resources that are reserved for nobody.
     loose: BTreeMap<String, Quantities>,
+    stock: Stock,
     /// Agents that something happened to since the last run.
     candidates: BTreeSet<String>,
     /// How many batches were allocated, the one under way included.
@@ -95,6 +98,7 @@ impl Allocator {
             weights: BTreeMap::new(),
             quotas: BTreeMap::new(),
             loose: BTreeMap::new(),
+            stock: Stock::default(),
             candidates: BTreeSet::new(),
             batches: 0,
         }
@@ -119,6 +123,7 @@ impl Allocator {
             self.unbook(framework, resources);
         }
         self.agents.remove(id);
+        self.stock.changed(id);
         self.candidates.remove(id);
         for framework in self.frameworks.values_mut() {
             framework.filters.clear_agent(id);
@@ -146,6 +151,7 @@ impl Allocator {
     pub fn set_agent_active(&mut self, id: &str, active: bool) {
         let Some(agent) = self.agents.get_mut(id) else { return };
         agent.active = active;
+        self.stock.changed(id);
         if active {
             self.candidates.insert(id.to_owned());
         }
@@ -166,6 +172,7 @@ impl Allocator {
         }
         if let Some(state) = self.agents.get_mut(agent) {
             state.taken -= resources.unallocated();
+            self.stock.changed(agent);
         }
         self.unbook(framework, resources);
         let Some(refusal) = refusal.filter(|refusal| !refusal.is_zero()) else { return };
@@ -207,6 +214,7 @@ impl Allocator {
     pub fn take_copies(&mut self, framework: &str, agent: &str, volumes: &Resources) {
         if let Some(state) = self.agents.get_mut(agent) {
             state.taken += volumes.unallocated();
+            self.stock.changed(agent);
         }
         self.book(framework, volumes);
     }
@@ -261,6 +269,7 @@ impl Allocator {
     }
 
     fn pool_changed(&mut self, id: &str) {
+        self.stock.changed(id);
         if let Some(agent) = self.agents.get(id) {
             self.roles.add_agent(id, scalars_of(&agent.total));
         }

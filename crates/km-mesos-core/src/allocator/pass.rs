@@ -132,6 +132,7 @@ impl Allocator {
         if let Some(agent) = self.agents.get_mut(agent) {
             agent.taken += &resources;
         }
+        self.stock.changed(agent);
         let resources = resources.allocated(role);
         self.book(&framework, &resources);
         grants.push(Grant { framework, role: role.to_owned(), agent: agent.to_owned(), resources });

@@ -9,8 +9,7 @@ use km_mesos_proto::{
     v1,
 };
 
-use super::Allocator;
-use crate::master::validation::role;
+use super::{Allocator, stock::sum_within};
 
 /// One role's quota.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,9 +60,12 @@ impl Quota {
 }
 
 /// What quota leaves to give, during one allocation run.
+#[derive(Default)]
 pub(super) struct Room {
     /// What each role's guarantee still lacks.
     owed: BTreeMap<String, Quantities>,
+    /// The same of all roles.
+    owed_in_all: Quantities,
     /// What each role's limit still allows.
     left: BTreeMap<String, Limits>,
     /// What is free and reserved for nobody.
@@ -71,28 +73,28 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub fn of(allocator: &Allocator) -> Self {
-        let (mut owed, mut left, mut free) = (BTreeMap::new(), BTreeMap::new(), Quantities::default());
+    pub fn of(allocator: &mut Allocator) -> Self {
+        let mut room = Self::default();
         if allocator.quotas.is_empty() {
-            return Self { owed, left, free };
+            return room;
         }
+        allocator.count_stock();
         for (name, quota) in &allocator.quotas {
-            let consumed = allocator.consumed(name);
+            let consumed = allocator.counted(name);
             let mut lacks = quota.guarantees.clone();
             lacks.subtract_all(&consumed);
-            owed.insert(name.clone(), lacks);
+            room.owed_in_all.add_all(&lacks);
+            room.owed.insert(name.clone(), lacks);
             let mut allows = quota.limits.clone();
             allows.subtract(&consumed);
-            left.insert(name.clone(), allows);
+            room.left.insert(name.clone(), allows);
         }
-        for agent in allocator.agents.values().filter(|agent| agent.active) {
-            free.add_all(&Quantities::of(&agent.free().unreserved()));
-        }
-        Self { owed, left, free }
+        room.free = allocator.stock.free().clone();
+        room
     }
 
     pub fn has_guarantees(&self) -> bool {
-        self.owed.values().any(|owed| !owed.is_empty())
+        !self.owed_in_all.is_empty()
     }
 
     pub fn is_owed(&self, role: &str) -> bool {
@@ -107,10 +109,8 @@ impl Room {
         if !unreserved.names().into_iter().any(|name| owed.get(name) > Scalar::ZERO) {
             return Resources::new();
         }
-        let limits = self.limits_for(role, &unreserved, |name| {
-            let others = self.owed.iter().filter(|(other, _)| *other != role);
-            others.fold(Scalar::ZERO, |sum, (_, owed)| sum + owed.get(name))
-        });
+        let others = |name: &str| self.owed_in_all.get(name).saturating_sub(owed.get(name));
+        let limits = self.limits_for(role, &unreserved, others);
         wish.all_reserved() + unreserved.shrink_to_limits(&limits)
     }
 
@@ -120,9 +120,7 @@ impl Room {
             return wish.clone();
         }
         let unreserved = wish.unreserved();
-        let limits = self.limits_for(role, &unreserved, |name| {
-            self.owed.values().fold(Scalar::ZERO, |sum, owed| sum + owed.get(name))
-        });
+        let limits = self.limits_for(role, &unreserved, |name| self.owed_in_all.get(name));
         wish.all_reserved() + unreserved.shrink_to_limits(&limits)
     }
 
@@ -147,7 +145,9 @@ impl Room {
         }
         let given = Quantities::of(&resources.unreserved());
         if let Some(owed) = self.owed.get_mut(role) {
+            self.owed_in_all.subtract_all(owed);
             owed.subtract_all(&given);
+            self.owed_in_all.add_all(owed);
         }
         if let Some(left) = self.left.get_mut(role) {
             left.subtract(&given);
@@ -158,17 +158,15 @@ impl Room {
 
 impl Allocator {
     /// What a role and those below it consume of its quota, offers included.
-    pub fn consumed(&self, name: &str) -> Quantities {
-        let within = |other: &str| other == name || role::is_below(other, name);
-        let mut consumed = Quantities::default();
-        for agent in self.agents.values() {
-            for (_, reserved) in agent.total.reservations().into_iter().filter(|(role, _)| within(role)) {
-                consumed.add_all(&Quantities::of(&reserved));
-            }
-        }
-        for (_, held) in self.loose.iter().filter(|(role, _)| within(role)) {
-            consumed.add_all(held);
-        }
+    pub fn consumed(&mut self, name: &str) -> Quantities {
+        self.count_stock();
+        self.counted(name)
+    }
+
+    /// The same as of the last count.
+    fn counted(&self, name: &str) -> Quantities {
+        let mut consumed = self.stock.reserved(name);
+        consumed.add_all(&sum_within(&self.loose, name));
         consumed
     }
 }

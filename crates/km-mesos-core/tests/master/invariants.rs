@@ -8,7 +8,7 @@ use km_mesos_core::{
 };
 use km_mesos_proto::{
     resources::Resources,
-    v1::{self, TaskState, scheduler::call::Type},
+    v1::{self, TaskState, master::call::Type as Operator, scheduler::call::Type},
 };
 use proptest::prelude::*;
 
@@ -18,12 +18,27 @@ use crate::harness::*;
 enum Step {
     NewFramework(bool),
     NewAgent(u8),
-    Launch { offer: usize, quarter: bool },
-    Decline { offer: usize, seconds: u8 },
-    AcceptTwice { offer: usize },
-    Status { task: usize, end: bool },
-    Acknowledge { task: usize },
-    Kill { task: usize },
+    Launch {
+        offer: usize,
+        quarter: bool,
+    },
+    Decline {
+        offer: usize,
+        seconds: u8,
+    },
+    AcceptTwice {
+        offer: usize,
+    },
+    Status {
+        task: usize,
+        end: bool,
+    },
+    Acknowledge {
+        task: usize,
+    },
+    Kill {
+        task: usize,
+    },
     DropScheduler(usize),
     Resubscribe(usize),
     DropAgent(usize),
@@ -31,6 +46,11 @@ enum Step {
     ForgetfulAgent(usize),
     Revive(usize),
     Teardown(usize),
+    /// Guarantees a role so many CPUs; with none its quota ends.
+    Guarantee(u8),
+    Reserve(usize),
+    Deactivate(usize),
+    Reactivate(usize),
     Pass(u8),
 }
 
@@ -52,6 +72,10 @@ fn step() -> impl Strategy<Value = Step> {
         1 => place().prop_map(Step::ForgetfulAgent),
         1 => place().prop_map(Step::Revive),
         1 => place().prop_map(Step::Teardown),
+        2 => (0u8..4).prop_map(Step::Guarantee),
+        1 => place().prop_map(Step::Reserve),
+        1 => place().prop_map(Step::Deactivate),
+        1 => place().prop_map(Step::Reactivate),
         4 => (0u8..120).prop_map(Step::Pass),
     ]
 }
@@ -183,10 +207,53 @@ impl Play {
                 let Some((scheduler, _)) = Self::pick(&self.schedulers, index) else { return };
                 self.send(&scheduler, Type::Teardown, v1::scheduler::Call::default());
             }
+            Step::Guarantee(cpus) => self.guarantee(cpus),
+            Step::Reserve(index) => {
+                let Some(agent) = Self::pick(&self.agents, index) else { return };
+                let resources = Resources::parse("cpus(kept):0.5", "*").expect("well-formed").to_protos();
+                let dynamic = |mut one: v1::Resource| {
+                    one.reservations.iter_mut().for_each(|reservation| {
+                        reservation.r#type = Some(v1::resource::reservation_info::Type::Dynamic as i32);
+                    });
+                    one
+                };
+                let resources = resources.into_iter().map(dynamic).collect();
+                let reserve = v1::master::call::ReserveResources {
+                    agent_id: agent.id.as_str().into(),
+                    resources,
+                    source: Vec::new(),
+                };
+                self.ask(Operator::ReserveResources, |call| call.reserve_resources = Some(reserve));
+            }
+            Step::Deactivate(index) => {
+                let Some(agent) = Self::pick(&self.agents, index) else { return };
+                let deactivate = v1::master::call::DeactivateAgent { agent_id: agent.id.as_str().into() };
+                self.ask(Operator::DeactivateAgent, |call| call.deactivate_agent = Some(deactivate));
+            }
+            Step::Reactivate(index) => {
+                let Some(agent) = Self::pick(&self.agents, index) else { return };
+                let reactivate = v1::master::call::ReactivateAgent { agent_id: agent.id.as_str().into() };
+                self.ask(Operator::ReactivateAgent, |call| call.reactivate_agent = Some(reactivate));
+            }
             Step::Pass(seconds) => self.world.pass_secs(seconds.into()),
         }
         self.deliver();
         self.check();
+    }
+
+    fn ask(&mut self, kind: Operator, fill: impl FnOnce(&mut v1::master::Call)) {
+        let mut call = v1::master::Call::default();
+        fill(&mut call);
+        // What can't be done now is refused, which is fine.
+        self.world.operator(kind, call);
+    }
+
+    fn guarantee(&mut self, cpus: u8) {
+        let amounts = (cpus > 0).then(|| ("cpus".to_owned(), v1::value::Scalar { value: cpus.into() }));
+        let guarantees = amounts.into_iter().collect();
+        let config = v1::quota::QuotaConfig { role: "kept".to_owned(), guarantees, limits: BTreeMap::new() };
+        let update = v1::master::call::UpdateQuota { force: Some(true), quota_configs: vec![config] };
+        self.ask(Operator::UpdateQuota, |call| call.update_quota = Some(update));
     }
 
     fn accept(&mut self, scheduler: &Scheduler, offer_ids: Vec<v1::OfferId>, operations: Vec<v1::offer::Operation>) {
