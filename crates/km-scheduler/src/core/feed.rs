@@ -219,14 +219,15 @@ impl Core {
             None => self.feed.engine.forget_nominee(&id),
         }
         let place = known.and_then(|known| Some((self.place_of(key, &known)?, known)));
+        let node = place.as_ref().map(|(node, _)| node.as_str());
+        // Whether or not its need can be read: that is found out again when its node is known.
+        self.feed.homeless.set(key, node.filter(|node| self.feed.engine.supply(node).is_none()));
         let need = place.and_then(|(node, known)| Some((self.known_need(key, &known)?, known, node)));
         let Some((need, known, node)) = need else {
             self.feed.needs.remove(key);
-            self.feed.homeless.set(key, None);
             self.feed.engine.remove_pod(&id);
             return;
         };
-        self.feed.homeless.set(key, self.feed.engine.supply(&node).is_none().then_some(node.as_str()));
         let started = known.status.as_ref().and_then(|status| status.start_time.as_ref());
         let started = started.map_or(i64::MAX, |time| time.0.as_second());
         let terminating = pod::is_deleting(&known);
