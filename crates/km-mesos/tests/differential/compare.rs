@@ -71,7 +71,10 @@ async fn clusters(setup: &Setup) -> Result<(Cluster, Cluster)> {
 async fn record(cluster: &Cluster, script: &Script) -> (Vec<String>, bool) {
     let mut player = match Player::new(cluster).await {
         Ok(player) => player,
-        Err(error) => return (vec![format!("not started: {error:#}")], false),
+        Err(error) => {
+            println!("{}: not started; the master's log ends with:\n{}", script.name, cluster.parts.log("master"));
+            return (vec![format!("not started: {error:#}")], false);
+        }
     };
     let played = (script.play)(&mut player).await;
     let tidied = player.tidy().await;

@@ -4,8 +4,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
-    framework::Framework,
-    player::{JSON, Player, Reply, SCHEDULER, body_value, text},
+    framework::{Framework, decline},
+    player::{DEADLINE, JSON, Player, Reply, SCHEDULER, body_value, text},
     stream::Stream,
 };
 
@@ -83,6 +83,31 @@ impl Player {
     /// The only next offer.
     pub async fn offer(&mut self, framework: &mut Framework) -> Result<Value> {
         Ok(self.offers(framework, 1).await?.remove(0))
+    }
+
+    /// The next offer, once it holds so many cpus and is the only one; what comes before is handed back. Not recorded.
+    pub async fn only_offer_of(&mut self, framework: &mut Framework, cpus: f64) -> Result<Value> {
+        let holds = |offer: &Value| {
+            let all = offer["resources"].as_array().into_iter().flatten();
+            all.filter(|one| one["name"] == "cpus").filter_map(|one| one["scalar"]["value"].as_f64()).sum::<f64>()
+        };
+        let wait = async {
+            loop {
+                let count = framework.stream.offers.len().max(1);
+                let offers = self.offers_quietly(framework, count).await?;
+                if let [offer] = &offers[..]
+                    && holds(offer) == cpus
+                {
+                    return anyhow::Ok(offer.clone());
+                }
+                let mut call = decline(&offers, 0.0);
+                call["type"] = "DECLINE".into();
+                call["framework_id"] = json!({ "value": framework.id });
+                let headers = [JSON[0], ("Mesos-Stream-Id", &framework.stream_id)];
+                self.send("POST", SCHEDULER, &headers, call.to_string()).await?;
+            }
+        };
+        tokio::time::timeout(DEADLINE, wait).await.with_context(|| format!("no offer of {cpus} cpus"))?
     }
 
     /// Records what came until the allocator had its chance: nothing, if all is well.

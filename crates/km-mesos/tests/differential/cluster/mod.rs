@@ -141,7 +141,7 @@ impl Parts {
         };
         let text = fs::read_to_string(log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(20)..].join("\n")
+        lines[lines.len().saturating_sub(60)..].join("\n")
     }
 }
 

@@ -98,7 +98,10 @@ async fn what_is_no_volume_cannot_be_destroyed(p: &mut Player) -> Result<()> {
     p.passes_on(&mut executor, &mut framework, "t", "TASK_FINISHED").await?;
     let unused = |shown: &Value| shown["slaves"][0]["used_resources"]["disk"].as_f64() == Some(0.0);
     p.until("/slaves", unused).await?;
-    p.operate_next(&mut framework, operation("DESTROY", &[shared])).await?;
+    // In one offer, with all that is left by the executor: a copy of the volume in a second offer is taken back, and may
+    // be offered again before it is destroyed. Apache's master ends on a failed check of its sorter when that is freed.
+    let all = p.only_offer_of(&mut framework, 3.9).await?;
+    p.operate(&mut framework, &all, operation("DESTROY", &[shared])).await?;
     unreserve_all(p).await
 }
 
