@@ -138,11 +138,12 @@ pub enum Action {
         claim: PodKey,
         uid: String,
     },
-    /// Tell the provisioner of a claim for which node its volume is to be made, if the claim still has that UID.
+    /// Tell the provisioner of a claim for which node its volume is to be made, if the claim is still of that resource
+    /// version.
     SelectNode {
         op: OpId,
         claim: PodKey,
-        uid: String,
+        version: String,
         node: String,
     },
     /// Reply with [`super::ApiReply::Pods`].

@@ -12,9 +12,12 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::api::{
-    core::v1::{PersistentVolume, PersistentVolumeClaim},
-    storage::v1::StorageClass,
+use k8s_openapi::{
+    api::{
+        core::v1::{PersistentVolume, PersistentVolumeClaim},
+        storage::v1::StorageClass,
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use km_kube::keys::SELECTED_NODE;
 use km_placement::{Binding, Need, PendingPod, Way};
@@ -27,10 +30,23 @@ use super::{Action, ApiReply, Core, effects::Then};
 pub(super) struct Claims {
     claims: BTreeMap<PodKey, Arc<PersistentVolumeClaim>>,
     volumes: BTreeMap<String, Arc<PersistentVolume>>,
-    /// For which claim a volume is being reserved, until the watch shows it.
-    reserving: BTreeMap<String, PodKey>,
-    /// Which node a claim is being told, until the watch shows it.
-    selecting: BTreeMap<PodKey, String>,
+    /// For which claim a volume is being reserved.
+    reserving: BTreeMap<String, Writing<PodKey>>,
+    /// Which node a claim is being told.
+    selecting: BTreeMap<PodKey, Writing<String>>,
+}
+
+/// What is being written to an object, on the condition that it still is of a resource version. Once the watch shows
+/// another version, that says it all: either it is after the write, whatever became of it, or the write will be refused.
+struct Writing<T> {
+    what: T,
+    version: String,
+}
+
+impl<T> Writing<T> {
+    fn is_on(&self, object: Option<&ObjectMeta>) -> bool {
+        object.is_some_and(|object| object.resource_version.as_deref().unwrap_or_default() == self.version)
+    }
 }
 
 impl Claims {
@@ -49,7 +65,7 @@ impl Claims {
         let names = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_ref()).is_some_and(|name| !name.is_empty());
         let told = claim.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(SELECTED_NODE));
         let reserved = || self.volumes.values().any(|volume| reserved_for(volume).as_ref() == Some(key));
-        let writing = self.selecting.contains_key(key) || self.reserving.values().any(|claim| claim == key);
+        let writing = self.selecting.contains_key(key) || self.reserving.values().any(|writing| writing.what == *key);
         names || told || writing || reserved()
     }
 
@@ -62,7 +78,7 @@ impl Claims {
     /// The claim with what is being written about it.
     fn claim(&self, key: &PodKey) -> Option<Arc<PersistentVolumeClaim>> {
         let mut claim = self.claims.get(key).cloned()?;
-        if let Some(node) = self.selecting.get(key) {
+        if let Some(Writing { what: node, .. }) = self.selecting.get(key) {
             let annotations = Arc::make_mut(&mut claim).metadata.annotations.get_or_insert_default();
             annotations.insert(SELECTED_NODE.to_owned(), node.clone());
         }
@@ -72,7 +88,7 @@ impl Claims {
     /// The volume with what is being written about it.
     fn volume(&self, name: &str) -> Option<Arc<PersistentVolume>> {
         let mut volume = self.volumes.get(name).cloned()?;
-        if let Some(claim) = self.reserving.get(name) {
+        if let Some(Writing { what: claim, .. }) = self.reserving.get(name) {
             let reference = Arc::make_mut(&mut volume).spec.get_or_insert_default().claim_ref.get_or_insert_default();
             reference.namespace = Some(claim.namespace.clone());
             reference.name = Some(claim.name.clone());
@@ -93,10 +109,8 @@ fn keys(need: &Need) -> impl Iterator<Item = PodKey> {
 
 impl Core {
     pub(super) fn on_claim(&mut self, now: Duration, key: PodKey, claim: Option<Arc<PersistentVolumeClaim>>) {
-        let told = |claim: &PersistentVolumeClaim| {
-            claim.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(SELECTED_NODE))
-        };
-        if claim.as_deref().is_none_or(told) {
+        let metadata = claim.as_deref().map(|claim| &claim.metadata);
+        if self.claims.selecting.get(&key).is_some_and(|writing| !writing.is_on(metadata)) {
             self.claims.selecting.remove(&key);
         }
         match claim {
@@ -108,7 +122,8 @@ impl Core {
     }
 
     pub(super) fn on_volume(&mut self, now: Duration, name: String, volume: Option<Arc<PersistentVolume>>) {
-        if volume.as_deref().is_none_or(|volume| reserved_for(volume).is_some()) {
+        let metadata = volume.as_deref().map(|volume| &volume.metadata);
+        if self.claims.reserving.get(&name).is_some_and(|writing| !writing.is_on(metadata)) {
             self.claims.reserving.remove(&name);
         }
         match volume {
@@ -184,32 +199,37 @@ impl Core {
 
     fn begin(&mut self, claim: PodKey, way: Way, node: &str, out: &mut Vec<Action>) {
         let Some(known) = self.claims.claims.get(&claim) else { return };
-        let uid = known.metadata.uid.clone().unwrap_or_default();
         match way {
             Way::Reserve(volume) => {
                 let Some(there) = self.claims.volumes.get(&volume) else { return };
+                let uid = known.metadata.uid.clone().unwrap_or_default();
                 let version = there.metadata.resource_version.clone().unwrap_or_default();
                 tracing::info!(%claim, volume, node, "a volume is reserved for the claim");
-                self.claims.reserving.insert(volume.clone(), claim.clone());
+                let writing = Writing { what: claim.clone(), version: version.clone() };
+                self.claims.reserving.insert(volume.clone(), writing);
                 self.feed_volume(&volume);
-                let then = Then::Reserved { volume: volume.clone() };
+                let then = Then::Reserved { volume: volume.clone(), version: version.clone() };
                 self.effects.start(then, out, |op| Action::ReserveVolume { op, volume, version, claim, uid });
             }
             Way::Provision => {
+                let version = known.metadata.resource_version.clone().unwrap_or_default();
                 tracing::info!(%claim, node, "the claim's volume is to be made for the node");
-                self.claims.selecting.insert(claim.clone(), node.to_owned());
+                let writing = Writing { what: node.to_owned(), version: version.clone() };
+                self.claims.selecting.insert(claim.clone(), writing);
                 self.feed_claim(&claim);
-                let (then, node) = (Then::Selected { claim: claim.clone() }, node.to_owned());
-                self.effects.start(then, out, |op| Action::SelectNode { op, claim, uid, node });
+                let then = Then::Selected { claim: claim.clone(), version: version.clone() };
+                let node = node.to_owned();
+                self.effects.start(then, out, |op| Action::SelectNode { op, claim, version, node });
             }
         }
     }
 
     /// What was written will be seen; what was refused is forgotten, and tried anew after a pause, as the watch may show
-    /// first why it was.
-    pub(super) fn on_reserved(&mut self, now: Duration, volume: &str, reply: &ApiReply) {
+    /// first why it was. An answer that comes late says nothing of what was begun since.
+    pub(super) fn on_reserved(&mut self, now: Duration, volume: &str, version: &str, reply: &ApiReply) {
         if matches!(reply, ApiReply::Failed(_))
-            && let Some(claim) = self.claims.reserving.remove(volume)
+            && self.claims.reserving.get(volume).is_some_and(|writing| writing.version == version)
+            && let Some(Writing { what: claim, .. }) = self.claims.reserving.remove(volume)
         {
             self.feed_volume(volume);
             self.bind_again(now, &claim);
@@ -217,8 +237,10 @@ impl Core {
     }
 
     /// See [`Core::on_reserved`].
-    pub(super) fn on_selected(&mut self, now: Duration, claim: &PodKey, reply: &ApiReply) {
-        if matches!(reply, ApiReply::Failed(_)) && self.claims.selecting.remove(claim).is_some() {
+    pub(super) fn on_selected(&mut self, now: Duration, claim: &PodKey, version: &str, reply: &ApiReply) {
+        let refused = matches!(reply, ApiReply::Failed(_));
+        if refused && self.claims.selecting.get(claim).is_some_and(|writing| writing.version == version) {
+            self.claims.selecting.remove(claim);
             self.feed_claim(claim);
             self.bind_again(now, claim);
         }

@@ -61,13 +61,15 @@ pub(super) enum Then {
     Evicted {
         pod: PodKey,
     },
-    /// A volume was reserved for a claim.
+    /// A volume of that resource version was reserved for a claim.
     Reserved {
         volume: String,
+        version: String,
     },
-    /// A claim was told its node.
+    /// A claim of that resource version was told its node.
     Selected {
         claim: PodKey,
+        version: String,
     },
     /// A node was created or patched.
     NodeWritten {

@@ -153,8 +153,8 @@ impl Core {
         }
         match then {
             Then::Nothing => {}
-            Then::Reserved { volume } => self.on_reserved(now, &volume, &reply),
-            Then::Selected { claim } => self.on_selected(now, &claim, &reply),
+            Then::Reserved { volume, version } => self.on_reserved(now, &volume, &version, &reply),
+            Then::Selected { claim, version } => self.on_selected(now, &claim, &version, &reply),
             Then::Evicted { pod } => self.on_evicted(now, &pod, &reply),
             Then::Acknowledge { acks, .. } => out.extend(acks.into_iter().map(super::effects::Ack::action)),
             Then::DecideEnded { end, acks } => {

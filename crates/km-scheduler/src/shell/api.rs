@@ -115,7 +115,7 @@ impl Api {
             Action::ReserveVolume { volume, version, claim, uid, .. } => {
                 self.reserve_volume(&volume, &version, &claim, &uid).await
             }
-            Action::SelectNode { claim, uid, node, .. } => self.select_node(&claim, &uid, &node).await,
+            Action::SelectNode { claim, version, node, .. } => self.select_node(&claim, &version, &node).await,
             Action::ListPods { .. } => self.list_pods().await,
             other => {
                 tracing::error!(?other, "no operation of the API server");

@@ -134,7 +134,10 @@ impl Disks {
                 });
                 (op, ApiReply::Done)
             }
-            Action::SelectNode { op, claim, node, .. } => {
+            Action::SelectNode { op, claim, version, node } => {
+                if self.claims[&claim.name]["metadata"]["resourceVersion"] != version.as_str() {
+                    return (op, ApiReply::Failed(ApiFailure::Gone));
+                }
                 self.change(true, &claim.name, |claim| {
                     claim["metadata"]["annotations"] = json!({ "volume.kubernetes.io/selected-node": node });
                 });
@@ -295,6 +298,58 @@ fn a_volume_that_changed_meanwhile_is_reserved_anew() {
     disks.run(5);
     assert_eq!(disks.written(), ["v for c"]);
     assert!(matches!(disks.apply(), (_, ApiReply::Done)));
+}
+
+#[test]
+fn a_reservation_that_was_taken_back_unseen_is_made_anew() {
+    let mut disks = Disks::new(1);
+    disks.volume("v", "host1");
+    disks.claim("c", "local");
+    disks.world.create("p", mounting(&["c"]));
+    disks.run(5);
+    let reply = disks.apply();
+    disks.answer(reply);
+    disks.show_claim("c");
+    disks.run(30);
+    assert_eq!(disks.written(), [""; 0], "the watch is only slow");
+    disks.change(false, "v", |volume| _ = volume["spec"]["claimRef"].take());
+    disks.show_volume("v");
+    disks.run(5);
+    assert_eq!(disks.written(), ["v for c"]);
+}
+
+#[test]
+fn a_node_that_was_taken_back_unseen_is_told_anew() {
+    let mut disks = Disks::new(1);
+    disks.claim("c", "made");
+    disks.world.create("p", mounting(&["c"]));
+    disks.run(5);
+    let reply = disks.apply();
+    disks.answer(reply);
+    disks.run(30);
+    assert_eq!(disks.written(), [""; 0], "the watch is only slow");
+    disks.change(true, "c", |claim| _ = claim["metadata"]["annotations"].take());
+    disks.show_claim("c");
+    disks.run(5);
+    assert_eq!(disks.written(), ["c on host1"]);
+}
+
+#[test]
+fn a_late_refusal_ends_only_its_own_reservation() {
+    let mut disks = Disks::new(1);
+    disks.volume("v", "host1");
+    disks.claim("c", "local");
+    let pod = disks.world.create("p", mounting(&["c"]));
+    disks.run(5);
+    disks.change(false, "v", |volume| volume["metadata"]["labels"] = json!({ "a": "b" }));
+    let late = disks.apply();
+    disks.show_volume("v");
+    disks.run(5);
+    assert_eq!(disks.written(), ["v for c"], "what is known of the volume now is enough to try again");
+    disks.answer(late);
+    disks.run(30);
+    assert_eq!(disks.written(), ["v for c"], "it is under way still");
+    assert_eq!(disks.state(&pod), "waits until its persistent volumes are bound for host1");
 }
 
 #[test]

@@ -27,8 +27,8 @@ impl Api {
         within(volumes.patch(volume, &PatchParams::default(), &Patch::Merge(patch))).await.map(|_| ApiReply::Done)
     }
 
-    pub(super) async fn select_node(&self, claim: &PodKey, uid: &str, node: &str) -> Outcome {
-        let patch = json!({ "metadata": { "uid": uid, "annotations": { SELECTED_NODE: node } } });
+    pub(super) async fn select_node(&self, claim: &PodKey, version: &str, node: &str) -> Outcome {
+        let patch = json!({ "metadata": { "resourceVersion": version, "annotations": { SELECTED_NODE: node } } });
         let claims: KubeApi<PersistentVolumeClaim> = KubeApi::namespaced(self.client.clone(), &claim.namespace);
         within(claims.patch(&claim.name, &PatchParams::default(), &Patch::Merge(patch))).await.map(|_| ApiReply::Done)
     }

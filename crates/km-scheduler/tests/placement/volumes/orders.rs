@@ -13,6 +13,8 @@ enum Step {
     ShowVolume(usize),
     /// Somebody else writes to a volume.
     Touch(usize),
+    /// Somebody else takes a reservation back.
+    Free(usize),
     /// The oldest write arrives, and its answer too or not.
     Write(bool),
     Lose,
@@ -28,7 +30,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => few.clone().prop_map(Step::Volume),
         3 => few.clone().prop_map(Step::ShowClaim),
         3 => few.clone().prop_map(Step::ShowVolume),
-        1 => few.prop_map(Step::Touch),
+        1 => few.clone().prop_map(Step::Touch),
+        1 => few.prop_map(Step::Free),
         3 => any::<bool>().prop_map(Step::Write),
         1 => Just(Step::Lose),
         3 => Just(Step::Bind),
@@ -38,6 +41,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 impl Disks {
+    fn is_reserved(&self, volume: &str) -> bool {
+        let volume = self.volumes.get(volume);
+        volume.is_some_and(|volume| !volume["spec"]["claimRef"].is_null() && volume["status"]["phase"] != "Bound")
+    }
+
     fn take(&mut self, step: &Step) {
         let unavailable = || ApiReply::Failed(ApiFailure::Unavailable("no answer".to_owned()));
         match *step {
@@ -57,6 +65,9 @@ impl Disks {
             Step::ShowVolume(number) => self.show_volume(&format!("v{number}")),
             Step::Touch(number) if self.volumes.contains_key(&format!("v{number}")) => {
                 self.change(false, &format!("v{number}"), |volume| volume["metadata"]["labels"] = json!({ "a": "b" }));
+            }
+            Step::Free(number) if self.is_reserved(&format!("v{number}")) => {
+                self.change(false, &format!("v{number}"), |volume| _ = volume["spec"]["claimRef"].take());
             }
             Step::Write(answered) if !self.writes.is_empty() => {
                 let (op, reply) = self.apply();
