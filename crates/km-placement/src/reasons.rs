@@ -24,6 +24,8 @@ pub enum Refusal {
     Unreachable,
     /// An executor of another configuration holds the agent.
     OtherExecutor,
+    /// The agent refuses tasks, as it drains.
+    Draining,
     /// A claim of the pod can't be used now, whatever the node. Holds the whole text.
     Claim(String),
     /// A claim for one pod only has one.
@@ -66,6 +68,7 @@ impl Refusal {
             Self::NoOffer => "node(s) had no resource offer from Mesos",
             Self::Unreachable => "node(s) were unreachable",
             Self::OtherExecutor => "node(s) ran an executor of another configuration",
+            Self::Draining => "node(s) refused tasks as they were draining",
             Self::ClaimTaken => {
                 "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
             }

@@ -32,6 +32,7 @@ mod reconcile;
 mod recovered;
 mod spreading;
 mod status;
+mod still_draining;
 mod taints;
 mod taken_ports;
 mod timetable;
@@ -94,6 +95,8 @@ pub struct Core {
     inverse: BTreeMap<String, String>,
     /// When the maintenance of agents begins and ends next.
     upkeeps: timetable::Timetable<String>,
+    /// Until when agents are left alone that refused a launch since they drain.
+    still_draining: timetable::Timetable<String>,
     recovered: recovered::Strangers,
     kills: kills::Kills,
     accepts: BTreeMap<u64, Vec<String>>,
@@ -134,6 +137,7 @@ impl Core {
             taken_ports: taken_ports::TakenPorts::default(),
             inverse: BTreeMap::new(),
             upkeeps: timetable::Timetable::default(),
+            still_draining: timetable::Timetable::default(),
             recovered: recovered::Strangers::default(),
             kills: kills::Kills::default(),
             accepts: BTreeMap::new(),
@@ -192,6 +196,7 @@ impl Core {
             self.effects.next_retry(),
             self.evictions.next_wakeup(),
             self.upkeeps.first(),
+            self.still_draining.first(),
             self.agents.next_deadline(self.config.node_grace),
             subscribed.then(|| self.demand.next_wakeup(now, &self.config, &self.queue, &self.pool)).flatten(),
             subscribed.then(|| self.reconciler.next_wakeup()).flatten(),
@@ -210,6 +215,7 @@ impl Core {
         self.expire_agents(now, out);
         self.retry_ports(now);
         self.upkeep_due(now, out);
+        self.end_pauses_of_draining(now);
         self.evict_due(now, out);
         if self.subscribed.is_some() {
             self.repeat_kills(now, out);

@@ -183,6 +183,61 @@ fn the_executor_of_a_drained_agent_ends_once_its_pods_are_gone() {
     assert!(!has_executor(&world), "its pods are gone, and nobody waits for its own time to end");
 }
 
+/// One agent whose executor has nothing to do any more.
+fn idle_executor() -> World {
+    let mut world = World::new(1);
+    let pod = world.create("first", spec("1", "64Mi", None));
+    world.run(SECOND * 3);
+    assert!(world.is_running(&pod));
+    world.api.delete(&pod);
+    world.run(SECOND * 3);
+    assert!(world.mesos.agents["agent1"].executor.is_some());
+    world
+}
+
+#[test]
+fn a_new_scheduler_ends_the_executor_of_an_agent_that_makes_no_offers() {
+    let mut world = idle_executor();
+    let mut seen = world.mesos.seen();
+    seen[0] = AgentSeen { draining: true, deactivated: true, ..seen[0].clone() };
+    world.mesos.agents.get_mut("agent1").expect("it was added").closed = true;
+    world.restart();
+    world.send(Event::Agents(seen));
+    world.run(SECOND * 90);
+    assert!(world.mesos.agents["agent1"].executor.is_none());
+    let asked = world.count(|action| matches!(action, Action::Message { .. }));
+    world.run(MINUTE * 10);
+    assert_eq!(world.count(|action| matches!(action, Action::Message { .. })), asked, "it is known to have ended");
+}
+
+#[test]
+fn an_agent_that_is_still_draining_takes_pods_once_its_idle_executor_has_ended() {
+    let mut world = idle_executor();
+    world.mesos.agents.get_mut("agent1").expect("it was added").refuses = true;
+    let pod = world.create("second", spec("1", "64Mi", None));
+    world.run(MINUTE);
+    assert!(world.is_running(&pod));
+}
+
+#[test]
+fn pods_go_elsewhere_while_an_agent_is_still_draining() {
+    let mut world = World::new(2);
+    // The executor is of another framework, and nobody says when it ends.
+    world.mesos.agents.get_mut("agent1").expect("it was added").refuses = true;
+    let pods = ["a", "b", "c"].map(|name| world.create(name, spec("1", "64Mi", None)));
+    world.run(SECOND * 20);
+    let nodes = pods.each_ref().map(|pod| world.node_of(pod));
+    assert!(nodes.iter().all(|node| node.as_deref() == Some("host2")), "{nodes:?}");
+    let large = world.create("large", spec("3", "64Mi", None));
+    world.run(MINUTE * 2);
+    assert_eq!(world.node_of(&large), None);
+    let why = world.core.explain_page(world.now, &large).expect("it waits").agents;
+    assert!(why.iter().any(|line| line.why == "node(s) refused tasks as they were draining"), "{why:?}");
+    world.mesos.agents.get_mut("agent1").expect("it was added").refuses = false;
+    world.run(MINUTE * 2);
+    assert_eq!(world.node_of(&large).as_deref(), Some("host1"));
+}
+
 #[test]
 fn taints_of_users_stay() {
     let (mut world, _) = two_pods();

@@ -35,11 +35,13 @@ pub(super) struct Agent {
     pub executor: Option<Vec<v1::Resource>>,
     /// The executor that tasks there are launched with: the one that runs, else the present one.
     pub executor_id: String,
-    /// Whether it runs.
+    /// Whether it runs, as far as known.
     pub executor_runs: bool,
+    /// Whether an offer said which executors run there, or Mesos that it has ended.
+    pub executor_told: bool,
     /// Whether one of ours runs of which nothing is known: Mesos takes no tasks for it.
     pub other_executor: bool,
-    /// When it was asked to end, as its configuration is an earlier one.
+    /// When it was last asked to end: its configuration is an earlier one, or its agent drains.
     pub retiring: Option<Duration>,
     /// Since when it is gone; set by [`Agents::set_lost`].
     pub lost: Option<Duration>,
@@ -82,6 +84,13 @@ impl Agents {
         self.touched.insert(agent.hostname.clone());
         agent.listed = false;
         Some(agent)
+    }
+
+    /// Placement looks at the agent again.
+    pub fn touch(&mut self, id: &str) {
+        if let Some(agent) = self.by_id.get(id) {
+            self.touched.insert(agent.hostname.clone());
+        }
     }
 
     /// What the master lists of that host's agent is taken in again, though it didn't change.

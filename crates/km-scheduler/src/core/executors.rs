@@ -8,12 +8,15 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use km_kube::keys;
 use km_mesos_proto::v1;
 
 use super::{Action, Core, agents::Agent};
 
 /// Pause before an idle executor is asked again to end.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
+/// The same where nobody said whether it runs.
+const ASK_IN_DOUBT: Duration = Duration::from_secs(60);
 
 /// Least time between two looks at all agents.
 const LOOKS: Duration = Duration::from_secs(1);
@@ -76,6 +79,7 @@ impl Core {
         let launched = chosen.clone().unwrap_or_else(|| ours.to_owned());
         let Some(agent) = self.agents.get_mut(id) else { return };
         agent.executor_runs = chosen.is_some();
+        agent.executor_told = true;
         if chosen.is_none() {
             agent.retiring = None;
         }
@@ -89,8 +93,10 @@ impl Core {
     /// An executor of an agent ended.
     pub(super) fn executor_ended(&mut self, agent: &str, executor: &str, out: &mut Vec<Action>) {
         let ours = self.config.executor.executor_id.value.clone();
-        let Some(agent) = self.agents.get_mut(agent).filter(|agent| agent.executor_id == executor) else { return };
+        let is_meant = |agent: &&mut Agent| agent.executor_id == executor || !agent.executor_told;
+        let Some(agent) = self.agents.get_mut(agent).filter(is_meant) else { return };
         agent.executor_runs = false;
+        agent.executor_told = true;
         agent.other_executor = false;
         agent.retiring = None;
         if agent.executor_id != ours {
@@ -98,7 +104,8 @@ impl Core {
             agent.executor = None;
         }
         // The node can take pods all the same: the first brings an executor.
-        let hostname = agent.hostname.clone();
+        let (id, hostname) = (agent.id.clone(), agent.hostname.clone());
+        self.may_drain_no_more(&id);
         self.mark_node_offered(&hostname, out);
     }
 
@@ -115,19 +122,32 @@ impl Core {
     }
 
     /// Asks executors to end where they have nothing to do and are in the way: those of an earlier configuration, and
-    /// on agents that are being drained, which Mesos calls drained only without executors. One that has tasks refuses.
+    /// on agents that are being drained, which take tasks again only once they have no executors. A drained agent makes no
+    /// offers, which would tell what runs there, so there it is asked even if that is unknown. One that has tasks refuses.
     pub(super) fn retire_idle(&mut self, now: Duration, out: &mut Vec<Action>) {
         // It looks at every agent, so not at every event.
         if self.prototypes.looked.is_some_and(|looked| now < looked + LOOKS) {
             return;
         }
         self.prototypes.looked = Some(now);
-        let due = |agent: &&Agent| agent.retiring.is_none_or(|asked| asked + ASK_AGAIN <= now);
-        let old = self.agents.current().filter(|agent| agent.lost.is_none() && agent.executor_runs);
-        let old = old.filter(due).filter(|agent| agent.upkeep.draining || !self.is_current(agent));
-        let idle: Vec<(String, String)> = old
+        let due = |agent: &&Agent| {
+            let pause = if agent.executor_runs { ASK_AGAIN } else { ASK_IN_DOUBT };
+            agent.retiring.is_none_or(|asked| asked + pause <= now)
+        };
+        let in_the_way = |agent: &&Agent| match (agent.executor_runs, agent.executor_told) {
+            // Once asked it may be about to end, so that is insisted on.
+            (true, _) if agent.retiring.is_some() || !self.is_current(agent) => true,
+            (true, _) => agent.upkeep.draining || self.is_still_draining(&agent.id),
+            (false, told) => !told && agent.upkeep.draining,
+        };
+        let idle: Vec<(String, String)> = self
+            .agents
+            .current()
+            .filter(|agent| agent.lost.is_none())
+            .filter(due)
+            .filter(in_the_way)
             .filter(|agent| self.tasks.of_agent(&agent.id).next().is_none())
-            .map(|agent| (agent.id.clone(), agent.executor_id.clone()))
+            .map(|agent| (agent.id.clone(), self.executor_on(agent)))
             .collect();
         for (agent_id, executor_id) in idle {
             tracing::info!(agent = agent_id, executor = executor_id, "an idle executor is to end");
@@ -136,6 +156,13 @@ impl Core {
             }
             out.push(Action::Message { agent_id, executor_id, data: km_podtask::messages::KAMIKAZE.into() });
         }
+    }
+
+    /// The executor that runs on an agent: as offers said, else as its node does.
+    fn executor_on(&self, agent: &Agent) -> String {
+        let node = self.nodes.get(&agent.hostname).filter(|_| !agent.executor_told);
+        let noted = node.and_then(|node| node.metadata.annotations.as_ref()?.get(keys::EXECUTOR_ID).cloned());
+        noted.unwrap_or_else(|| agent.executor_id.clone())
     }
 
     pub fn executor_lines(&self) -> Vec<ExecutorLine> {

@@ -269,6 +269,9 @@ impl Core {
         if agent.other_executor || agent.retiring.is_some() {
             return Some(Refusal::OtherExecutor);
         }
+        if self.is_still_draining(&agent.id) {
+            return Some(Refusal::Draining);
+        }
         if self.excludes(agent) {
             return Some(Refusal::NoOffer);
         }

@@ -141,6 +141,7 @@ impl Core {
     fn forget_agent(&mut self, id: &str) {
         self.agents.forget(id);
         self.upkeeps.set(&id.to_owned(), None);
+        self.still_draining.set(&id.to_owned(), None);
     }
 }
 

@@ -84,6 +84,7 @@ impl Core {
             self.queue.forgive(&task.pod);
             self.announce_binding(id, out);
         }
+        self.note_refused_launch(now, status, state, &task.agent_id);
         if state == TaskState::TaskFailed {
             self.note_taken_port(now, &task, status.message.as_deref().unwrap_or_default());
         }

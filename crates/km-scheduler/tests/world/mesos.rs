@@ -31,6 +31,10 @@ pub struct Agent {
     pub executor: Option<v1::ExecutorInfo>,
     pub tasks: BTreeMap<String, FakeTask>,
     pub connected: bool,
+    /// Whether it makes no offers, as its master has it drained.
+    pub closed: bool,
+    /// Whether it takes itself for draining still: it refuses tasks until its executor has ended.
+    pub refuses: bool,
 }
 
 pub struct FakeTask {
@@ -84,6 +88,8 @@ impl Mesos {
             executor: None,
             tasks: BTreeMap::new(),
             connected: true,
+            closed: false,
+            refuses: false,
         };
         self.agents.insert(id.to_owned(), agent);
     }
@@ -111,7 +117,7 @@ impl Mesos {
         let open: Vec<String> = self
             .agents
             .iter()
-            .filter(|(id, agent)| agent.connected && !offered.contains(id))
+            .filter(|(id, agent)| agent.connected && !agent.closed && !offered.contains(id))
             .filter(|(id, agent)| {
                 let free = resources::free(agent);
                 self.filters.get(*id).is_none_or(|(until, cpu, memory)| {
@@ -198,6 +204,11 @@ impl Mesos {
             return;
         };
         let agent = self.agents.get_mut(&agent_id).expect("offers are of agents");
+        if agent.refuses {
+            let ids: Vec<String> = tasks.iter().map(|task| task.task_id.value.clone()).collect();
+            ids.iter().for_each(|id| self.tell(id, &agent_id, TaskState::TaskDropped, Some(Reason::AgentDraining)));
+            return;
+        }
         let mut wanted: Vec<Resource> = tasks.iter().flat_map(|task| task.resources.clone()).collect();
         for task in &tasks {
             let executor = task.executor.clone().expect("every task has our executor");

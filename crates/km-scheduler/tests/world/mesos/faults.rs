@@ -95,6 +95,7 @@ impl Mesos {
     pub fn executor_dies(&mut self, agent_id: &str) {
         let Some(agent) = self.agents.get_mut(agent_id).filter(|agent| agent.connected) else { return };
         let Some(executor) = agent.executor.take() else { return };
+        agent.refuses = false;
         let alive: Vec<String> =
             agent.tasks.iter().filter(|(_, task)| task.alive()).map(|(id, _)| id.clone()).collect();
         for task in alive {
