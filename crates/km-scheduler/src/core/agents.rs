@@ -240,12 +240,14 @@ impl Core {
     }
 
     /// Fixes what the executor of an agent takes: as its node says, else from what is offered. As long as it doesn't
-    /// run, the choice may change with the offers.
+    /// run, the choice may change with the offers. An offer that names no executor may be older than the launch of the
+    /// first tasks, so the choice is that of the tasks that are there.
     fn choose_executor(&mut self, id: &str) {
         let Some(agent) = self.agents.get(id) else { return };
         let chosen = agent.executor.clone().or_else(|| self.noted_executor(agent));
         let mut choice = chosen.clone();
-        if !agent.executor_runs {
+        let is_used = chosen.is_some() && self.tasks.of_agent(id).next().is_some();
+        if !agent.executor_runs && !is_used {
             let by_role = self.offered_by_role(id);
             let fits = |resources: &Vec<v1::Resource>| {
                 by_role.iter().any(|(_, offered)| takes_executor(&mut offered.clone(), resources))

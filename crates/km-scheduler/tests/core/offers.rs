@@ -1,12 +1,14 @@
 //! How many offers are wanted, and what agents and nodes are to each other.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use km_scheduler::core::{Action, AgentSeen, Event};
+use km_kube::keys;
+use km_mesos_proto::v1;
+use km_scheduler::core::{Action, AgentSeen, Config, Event, Framework};
 
 use crate::{
     SECOND,
-    world::{World, spec},
+    world::{World, config, spec},
 };
 
 #[test]
@@ -44,6 +46,55 @@ fn agents_that_offer_nothing_have_nodes_all_the_same() {
     world.send(Event::Agents(world.mesos.seen()));
     world.run(SECOND);
     assert!(world.api.nodes.contains_key("host1"));
+}
+
+/// An offer of agent1 to a role, made before anything runs there.
+fn early_offer(id: &str, role: &str) -> v1::Offer {
+    let allocated = || Some(v1::resource::AllocationInfo { role: Some(role.to_owned()) });
+    let scalar = |name: &str, value: f64| v1::Resource {
+        name: name.to_owned(),
+        r#type: v1::value::Type::Scalar as i32,
+        scalar: Some(v1::value::Scalar { value }),
+        allocation_info: allocated(),
+        ..v1::Resource::default()
+    };
+    let ports = v1::Resource {
+        r#type: v1::value::Type::Ranges as i32,
+        scalar: None,
+        ranges: Some(v1::value::Ranges { range: vec![v1::value::Range { begin: 31_000, end: 31_009 }] }),
+        ..scalar("ports", 0.0)
+    };
+    v1::Offer {
+        id: id.into(),
+        agent_id: "agent1".into(),
+        hostname: "host1".into(),
+        resources: vec![scalar("cpus", 2.0), scalar("mem", 1024.0), ports],
+        allocation_info: allocated(),
+        ..v1::Offer::default()
+    }
+}
+
+#[test]
+fn an_offer_from_before_a_launch_does_not_change_the_executor() {
+    let roles: Vec<String> = ["a", "b", "*"].map(str::to_owned).to_vec();
+    let config = Config { framework: Arc::new(Framework::in_roles(roles.clone(), roles)), ..config() };
+    let mut world = World::with_config(0, config);
+    world.create("pod", spec("1", "64Mi", None));
+    // It is not known what becomes of the launch.
+    world.in_doubt = Some(false);
+    world.send(Event::Offers(vec![early_offer("first", "a")]));
+    world.run(SECOND);
+    let launched = world.log.iter().find_map(|action| match action {
+        Action::Accept { tasks, .. } => tasks[0].executor.clone(),
+        _ => None,
+    });
+    world.connected = false;
+    world.send(Event::Offers(vec![early_offer("second", "b")]));
+    world.run(SECOND);
+    let noted =
+        world.api.nodes["host1"].metadata.annotations.as_ref().and_then(|all| all.get(keys::EXECUTOR_RESOURCES));
+    let launched = launched.expect("the pod was launched").resources;
+    assert_eq!(noted, Some(&km_podtask::executor::encode_resources(&launched)));
 }
 
 #[test]
