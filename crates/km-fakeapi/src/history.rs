@@ -2,7 +2,8 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use km_podtask::PodKey;
 
 /// So many changes are kept at least.
 const KEPT: usize = 20_000;
@@ -21,6 +22,10 @@ pub enum What {
     PodDeleted(Arc<Pod>),
     NodeApplied(Arc<Node>),
     NodeDeleted(String),
+    /// A claim, named as pods are; none when it is gone.
+    Claim(PodKey, Option<Arc<PersistentVolumeClaim>>),
+    /// None when it is gone.
+    Volume(String, Option<Arc<PersistentVolume>>),
 }
 
 impl Change {
@@ -29,7 +34,7 @@ impl Change {
         match &self.what {
             What::PodApplied(pod) => Some((pod, true)),
             What::PodDeleted(pod) => Some((pod, false)),
-            What::NodeApplied(_) | What::NodeDeleted(_) => None,
+            _ => None,
         }
     }
 }

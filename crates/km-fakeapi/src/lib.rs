@@ -1,5 +1,5 @@
-//! An API server in memory, for simulation and tests: pods and nodes, bindings, deletions, what watchers see, and who
-//! leads. No IO.
+//! An API server in memory, for simulation and tests: pods and nodes, bindings, deletions, volumes and claims, what watchers
+//! see, and who leads. No IO.
 //!
 //! Every write has a resource version of its own; watchers read the history after theirs, and are told that it is gone
 //! once it was compacted. It checks of itself that a terminal phase never changes.
@@ -8,13 +8,14 @@ mod history;
 mod lease;
 mod nodes;
 mod pods;
+mod storage;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use km_kube::keys;
 use km_podtask::PodKey;
 
@@ -28,6 +29,8 @@ pub use pods::BindError;
 pub struct Api {
     pub pods: BTreeMap<PodKey, Arc<Pod>>,
     pub nodes: BTreeMap<String, Arc<Node>>,
+    pub claims: BTreeMap<PodKey, Arc<PersistentVolumeClaim>>,
+    pub volumes: BTreeMap<String, Arc<PersistentVolume>>,
     /// Whether it can't be reached.
     pub down: bool,
     /// Pods that a disruption budget keeps.

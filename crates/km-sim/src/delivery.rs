@@ -8,7 +8,7 @@ use km_mesos_core::{
     master::ConnectionId,
 };
 use km_mesos_proto::v1;
-use km_scheduler::core::{Action, ApiReply, CallOutcome};
+use km_scheduler::core::{Action, ApiReply, CallOutcome, FrameworkAnswer};
 
 use crate::{faults::Fault, operators::Operation};
 use km_fakeapi::Change;
@@ -26,6 +26,10 @@ pub(crate) enum Delivery {
     Work,
     Fault(Fault),
     Operation(Operation),
+    /// Time for the controller of volumes.
+    Bind,
+    /// Time for the operators to change what the framework is.
+    Reconfigure,
     /// The operator gives an agent up for good.
     MarkGone(String),
     /// On a connection with the master: lost when that broke before.
@@ -43,12 +47,22 @@ pub(crate) enum Delivery {
     ProcessEnds(usize, String, i32),
 }
 
+/// What the sender of a call wants to know of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Nothing,
+    /// What became of that ACCEPT.
+    Accept(u64),
+    /// The same of that UPDATE_FRAMEWORK.
+    Update(u64),
+}
+
 /// Messages between the master and others.
 pub(crate) enum Wire {
     /// A scheduler or rival subscribes.
     Subscribe(Box<v1::scheduler::call::Subscribe>),
-    /// A call of a scheduler or rival. A batch asks for an answer.
-    Call(Box<v1::scheduler::Call>, Option<u64>),
+    /// A call of a scheduler or rival.
+    Call(Box<v1::scheduler::Call>, Reply),
     ToFramework(Box<v1::scheduler::Event>),
     /// An agent opens a link.
     Register(usize, Box<AgentMessage>),
@@ -62,6 +76,9 @@ pub(crate) enum ToScheduler {
     Elect,
     Subscribe,
     AcceptResult(u64, CallOutcome),
+    FrameworkAnswer(u64, FrameworkAnswer),
+    /// The subscription is to end, and another to begin.
+    Resubscribe(ConnectionId),
     /// Time to ask the operator API for the agents.
     PollAgents(ConnectionId),
     Watch(u64, Change),

@@ -182,5 +182,6 @@ impl World {
         for scheduler in &mut self.schedulers {
             scheduler.cut_off_until = Duration::ZERO;
         }
+        self.reconfigure_at_last();
     }
 }

@@ -9,6 +9,7 @@ mod check;
 mod delivery;
 mod executor;
 mod faults;
+mod framework;
 mod measure;
 mod mesos;
 mod operators;
@@ -16,6 +17,7 @@ mod queue;
 mod rival;
 mod scheduler;
 mod settings;
+mod storage;
 mod workload;
 mod world;
 
@@ -34,6 +36,10 @@ pub struct Report {
     pub faults: u64,
     /// What operators did: drains, maintenance, quotas, reservations.
     pub operations: u64,
+    /// Changes of what our framework is to Mesos.
+    pub reconfigurations: u64,
+    /// Claims to persistent volumes.
+    pub claims: u64,
     /// Pods that came to phase Running.
     pub runs: u64,
     /// Tasks of competing frameworks.

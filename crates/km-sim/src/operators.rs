@@ -187,7 +187,7 @@ impl World {
             [("cpus".to_owned(), scalar(MILLI_CPU)), ("mem".to_owned(), scalar(MEGABYTES * 1000))].into()
         };
         let ours = self.rng.random_bool(0.5) || self.settings.rivals == 0;
-        let role = if ours { self.roles()[0].clone() } else { "rival0".to_owned() };
+        let role = if ours { self.first_role() } else { "rival0".to_owned() };
         let (guarantees, limits) = if ours { ([].into(), amounts()) } else { (amounts(), [].into()) };
         if role != "*" && self.set_quota(&role, guarantees, limits) {
             self.note(|| format!("operator sets a quota for {role}"));
@@ -205,7 +205,7 @@ impl World {
 
     /// What is reserved for us stays so: we can use all of it.
     fn reserve(&mut self, host: usize) {
-        let role = self.roles()[0].clone();
+        let role = self.first_role();
         let Some(id) = self.agent_id(host).filter(|_| role != "*") else { return };
         let reservation = ReservationInfo {
             r#type: Some(reservation_info::Type::Dynamic as i32),

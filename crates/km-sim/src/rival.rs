@@ -12,7 +12,7 @@ use km_podtask::thousandths;
 use rand::Rng;
 
 use crate::{
-    delivery::{Delivery, ToRival, Wire},
+    delivery::{Delivery, Reply, ToRival, Wire},
     world::{Peer, World},
 };
 
@@ -188,7 +188,7 @@ impl World {
         let Some(connection) = self.rivals[rival].connection else { return };
         call.r#type = Some(kind as i32);
         call.framework_id = self.rivals[rival].framework_id.clone().map(v1::FrameworkId::from);
-        self.send_to_master(connection, Wire::Call(Box::new(call), None));
+        self.send_to_master(connection, Wire::Call(Box::new(call), Reply::Nothing));
     }
 }
 

@@ -15,6 +15,7 @@ use km_scheduler::core::{Action, Config, Core, Event, Framework};
 
 use crate::{
     delivery::{Delivery, ToScheduler},
+    framework::{Said, first_roles},
     queue::Sleeper,
     world::World,
 };
@@ -39,6 +40,8 @@ pub(crate) struct Scheduler {
     /// The subscription, from its call on.
     pub connection: Option<ConnectionId>,
     pub subscribed: bool,
+    /// What the subscription said.
+    said: Option<Said>,
     watches: Vec<Watch>,
     next_watch: u64,
     synced: bool,
@@ -55,17 +58,17 @@ pub(crate) struct Heard {
 }
 
 impl Scheduler {
+    pub(crate) fn framework_id(&self) -> Option<&str> {
+        self.framework_id.as_deref()
+    }
+
     /// The update of that uuid, if this process heard it.
     pub(crate) fn heard(&mut self, uuid: &[u8]) -> Option<&mut Heard> {
         self.heard.get_mut(uuid)
     }
 }
 
-fn config(mut roles: Vec<String>) -> Config {
-    // Unreserved resources may be used whatever the role they are offered to.
-    if roles != ["*"] {
-        roles.push("*".to_owned());
-    }
+fn config(framework: Arc<Framework>) -> Config {
     let command = v1::CommandInfo {
         value: Some("/km".to_owned()),
         shell: Some(false),
@@ -79,23 +82,13 @@ fn config(mut roles: Vec<String>) -> Config {
         ..v1::ExecutorInfo::default()
     };
     prototype.executor_id = executor::id(&prototype);
-    Config {
-        framework: Arc::new(Framework::in_roles(roles.clone(), roles)),
-        executor: prototype,
-        unknown_grace: Duration::from_secs(120),
-        ..Config::default()
-    }
+    Config { framework, executor: prototype, unknown_grace: Duration::from_secs(120), ..Config::default() }
 }
 
 impl World {
-    /// Those of our framework: none of its own, one, or several.
-    pub(crate) fn roles(&self) -> Vec<String> {
-        let roles: &[&str] = match self.seed % 3 {
-            0 => &["*"],
-            1 => &["km"],
-            _ => &["km", "batch"],
-        };
-        roles.iter().map(|role| (*role).to_owned()).collect()
+    /// A role that our framework has at any time.
+    pub(crate) fn first_role(&self) -> String {
+        first_roles(self.seed).swap_remove(0)
     }
 
     pub(crate) fn bring_to_scheduler(&mut self, process: usize, what: ToScheduler) {
@@ -105,6 +98,10 @@ impl World {
             ToScheduler::AcceptResult(batch, outcome) => {
                 self.scheduler_event(process, Event::AcceptResult { batch, outcome });
             }
+            ToScheduler::FrameworkAnswer(number, answer) => {
+                self.scheduler_event(process, Event::FrameworkAnswer { number, answer });
+            }
+            ToScheduler::Resubscribe(connection) => self.resubscribe(process, connection),
             ToScheduler::PollAgents(connection) => self.poll_agents(process, connection),
             ToScheduler::Watch(number, change) => self.watch_delivers(process, number, &change),
             ToScheduler::Resume(number) => self.resume_watch(process, number),
@@ -158,9 +155,15 @@ impl World {
             | Action::Suppress
             | Action::Revive
             | Action::AnswerInverse { .. }
+            | Action::UpdateFramework { .. }
             | Action::Kill { .. }
             | Action::Reconcile(_)
             | Action::Message { .. } => self.scheduler_calls(process, action),
+            Action::Resubscribe => {
+                if let Some(connection) = self.schedulers[process].connection {
+                    self.at_scheduler(process, Duration::ZERO, ToScheduler::Resubscribe(connection));
+                }
+            }
             operation => {
                 let delay = self.latency();
                 self.at_scheduler(process, delay, ToScheduler::Operation(Box::new(operation)));

@@ -16,6 +16,8 @@ pub struct Settings {
     pub agent_megabytes: i64,
     /// Most pods at a time; all of them fit.
     pub max_pods: usize,
+    /// Whether some pods claim persistent volumes.
+    pub claims: bool,
     /// Pods that are there from the beginning.
     pub first_pods: usize,
     /// Mean time between two things that users do; none when they do nothing.
@@ -58,6 +60,7 @@ impl Settings {
             agent_milli_cpu: 4000,
             agent_megabytes: 8192,
             max_pods: agents * 6,
+            claims: true,
             first_pods: 0,
             work_pause: Some(Duration::from_secs(8) / size),
             fault_pause: Some(Duration::from_secs(20)),
@@ -82,6 +85,7 @@ impl Settings {
             schedulers: 1,
             rivals: 0,
             max_pods: pods + 1,
+            claims: false,
             first_pods: pods,
             work_pause: None,
             fault_pause: None,

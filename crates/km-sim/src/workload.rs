@@ -23,10 +23,11 @@ impl World {
         if self.api.down {
             return;
         }
-        match self.rng.random_range(0..10) {
-            0..=5 => self.create_pod(),
-            6..=7 => self.delete_pod(),
-            8 => self.end_pod(0),
+        match self.rng.random_range(0..20) {
+            0..=11 => self.create_pod(),
+            12..=14 => self.delete_pod(),
+            15 => self.delete_claim(),
+            16..=17 => self.end_pod(0),
             _ => self.end_pod(1),
         }
     }
@@ -44,7 +45,11 @@ impl World {
         let number = if again { self.rng.random_range(0..10) } else { 10 + self.report.pods_created };
         let policy = ["Always", "Never"][self.rng.random_range(0..2)];
         let named = self.settings.work_pause.is_some() && self.rng.random_bool(0.05);
-        let key = self.api.create(&format!("pod-{number}"), spec(milli, policy, named.then_some(NAMED_PORT)), owner);
+        let (name, mut spec) = (format!("pod-{number}"), spec(milli, policy, named.then_some(NAMED_PORT)));
+        if !named && !self.api.pods.contains_key(&PodKey::new("default", &name)) {
+            self.add_claims(&mut spec);
+        }
+        let key = self.api.create(&name, spec, owner);
         self.note(|| format!("user creates {key}"));
     }
 

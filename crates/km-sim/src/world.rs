@@ -7,6 +7,7 @@ use std::{
     any::Any,
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,6 +17,7 @@ use km_mesos_core::{
     master::{ConnectionId, Master, Registry},
 };
 use km_pod::Moment;
+use km_scheduler::core::Framework;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
@@ -23,10 +25,12 @@ use crate::{
     check::{Ledger, Runs},
     delivery::Delivery,
     executor::Executor,
+    framework::{first_roles, in_roles},
     operators::Upkeep,
     queue::{Queue, Sleeper},
     rival::Rival,
     scheduler::Scheduler,
+    storage::Storage,
 };
 use km_fakeapi::Api;
 use wires::Connection;
@@ -80,6 +84,8 @@ pub(crate) struct World {
     pub hosts: Vec<Host>,
     pub host_numbers: HashMap<String, usize>,
     pub schedulers: Vec<Scheduler>,
+    /// What operators want our framework to be.
+    pub framework: Arc<Framework>,
     pub rivals: Vec<Rival>,
     pub api: Api,
     /// The newest version that was sent to watchers.
@@ -91,6 +97,7 @@ pub(crate) struct World {
     pub offers: Ledger,
     pub runs: Runs,
     pub upkeep: Upkeep,
+    pub storage: Storage,
     /// Whose timers may have changed.
     pub stirred: Vec<Sleeper>,
     pub report: Report,
@@ -112,6 +119,7 @@ impl World {
             hosts: Vec::new(),
             host_numbers: HashMap::new(),
             schedulers: Vec::new(),
+            framework: Arc::new(in_roles(first_roles(seed))),
             rivals: Vec::new(),
             api: Api::default(),
             published: 0,
@@ -121,6 +129,7 @@ impl World {
             offers: Ledger::default(),
             runs: Runs::default(),
             upkeep: Upkeep::default(),
+            storage: Storage::default(),
             stirred: Vec::new(),
             report: Report::default(),
             trace: VecDeque::new(),
@@ -144,6 +153,7 @@ impl World {
             self.at(Duration::from_millis(20), Delivery::SchedulerStarts(number));
         }
         self.start_rivals();
+        self.make_volumes();
         for _ in 0..self.settings.first_pods {
             self.create_pod();
         }
@@ -152,6 +162,7 @@ impl World {
         }
         self.plan_faults();
         self.plan_operation();
+        self.plan_reconfiguration();
     }
 
     /// Lets the faults have their time, then waits for rest, and sees that it stays.

@@ -14,6 +14,8 @@ fn run_all(seeds: std::ops::Range<u64>, agents: usize, time: Duration) -> Report
             Ok(report) => {
                 all.faults += report.faults;
                 all.operations += report.operations;
+                all.reconfigurations += report.reconfigurations;
+                all.claims += report.claims;
                 all.runs += report.runs;
                 all.leaders += report.leaders;
                 all.rival_tasks += report.rival_tasks;
@@ -32,6 +34,8 @@ fn small_clusters(part: u64) {
     assert!(all.runs > SEEDS * 20, "{all:?}");
     assert!(all.faults > SEEDS * 10, "{all:?}");
     assert!(all.operations > SEEDS * 3, "{all:?}");
+    assert!(all.reconfigurations > SEEDS * 2, "{all:?}");
+    assert!(all.claims > SEEDS * 2, "{all:?}");
     assert!(all.leaders > SEEDS, "{all:?}");
     assert!(all.rival_tasks > SEEDS * 10, "{all:?}");
 }

@@ -155,6 +155,8 @@ impl World {
             What::PodDeleted(pod) => Event::PodDeleted(Arc::clone(pod)),
             What::NodeApplied(node) => Event::NodeApplied(Arc::clone(node)),
             What::NodeDeleted(name) => Event::NodeDeleted(name.clone()),
+            What::Claim(id, claim) => Event::Claim { id: id.clone(), claim: claim.clone() },
+            What::Volume(name, volume) => Event::Volume { name: name.clone(), volume: volume.clone() },
         })
     }
 

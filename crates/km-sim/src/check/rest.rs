@@ -13,7 +13,9 @@ use km_fakeapi::{node_of, task_of};
 impl World {
     /// What isn't at rest; none when everything is as it must be.
     pub(crate) fn unrest(&mut self) -> Option<String> {
-        self.unrest_of_pods().or_else(|| self.unrest_of_nodes()).or_else(|| self.unrest_of_mesos())
+        let others = [Self::unrest_of_pods, Self::unrest_of_nodes];
+        let unrest = others.into_iter().find_map(|check| check(self)).or_else(|| self.unrest_of_queue());
+        unrest.or_else(|| self.unrest_of_mesos()).or_else(|| self.unrest_of_framework())
     }
 
     /// Every pod that can run does, what was deleted is gone, and nothing else lives.
@@ -24,8 +26,7 @@ impl World {
             if pod.metadata.deletion_timestamp.is_some() {
                 return Some(format!("liveness: {key} isn't gone"));
             }
-            if node_of(pod).is_none() && wants_named_port(pod) {
-                // There may be more of these than agents.
+            if node_of(pod).is_none() {
                 continue;
             }
             if phase(pod) != "Running" {
@@ -38,6 +39,18 @@ impl World {
         }
         let (task, uid) = live.into_iter().next()?;
         Some(format!("invariant 5: {task} lives without its pod {uid}"))
+    }
+
+    /// What waits could not have a place.
+    fn unrest_of_queue(&mut self) -> Option<String> {
+        let waits = self.api.pods.iter().find(|(_, pod)| {
+            // There may be more that want the port than agents.
+            let in_vain = || wants_named_port(pod) || self.claims_in_vain(pod);
+            node_of(pod).is_none() && !is_terminal(pod) && !in_vain()
+        });
+        let (now, key) = (self.now, waits?.0.clone());
+        let leader = self.schedulers.iter_mut().find_map(|scheduler| scheduler.core.as_mut())?;
+        Some(format!("liveness: {key} waits: {:?}", leader.explain_page(now, &key)))
     }
 
     /// Invariant 7 at rest: a node for every agent that shows itself, and none for others.

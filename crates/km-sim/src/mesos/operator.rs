@@ -27,6 +27,15 @@ impl World {
         }
     }
 
+    /// The operator API's list of frameworks that aren't over.
+    pub(crate) fn list_frameworks(&mut self) -> Option<Vec<response::get_frameworks::Framework>> {
+        let call = v1::master::Call { r#type: Some(Type::GetFrameworks as i32), ..Default::default() };
+        match self.ask(call)?.body {
+            Body::Response(response) => response.get_frameworks.map(|answer| answer.frameworks),
+            _ => None,
+        }
+    }
+
     /// The operator API's maintenance schedule.
     pub(crate) fn maintenance_schedule(&mut self) -> Option<v1::maintenance::Schedule> {
         let call = v1::master::Call { r#type: Some(Type::GetMaintenanceSchedule as i32), ..Default::default() };

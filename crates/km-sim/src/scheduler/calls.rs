@@ -5,27 +5,28 @@ use std::time::Duration;
 use km_mesos_core::master::{self, ConnectionId};
 use km_mesos_proto::v1::{self, scheduler::Call};
 use km_scheduler::{
-    core::{Action, CallOutcome},
+    core::{Action, CallOutcome, FrameworkAnswer},
     wire,
 };
 use rand::Rng;
 
 use super::subscription::stream_id;
 use crate::{
-    delivery::{Delivery, ToScheduler, Wire},
+    delivery::{Delivery, Reply, ToScheduler, Wire},
     world::{Peer, World},
 };
 
 impl World {
     pub(super) fn scheduler_calls(&mut self, process: usize, action: Action) {
         self.judge_call(process, &action);
-        let batch = match &action {
-            Action::Accept { batch, .. } => Some(*batch),
-            _ => None,
+        let reply = match &action {
+            Action::Accept { batch, .. } => Reply::Accept(*batch),
+            Action::UpdateFramework { number, .. } => Reply::Update(*number),
+            _ => Reply::Nothing,
         };
         let scheduler = &self.schedulers[process];
         let Some(connection) = scheduler.connection.filter(|_| scheduler.subscribed) else {
-            if let Some(batch) = batch {
+            if let Reply::Accept(batch) = reply {
                 let refused = ToScheduler::AcceptResult(batch, CallOutcome::Refused);
                 self.at_scheduler(process, Duration::ZERO, refused);
             }
@@ -38,16 +39,16 @@ impl World {
         if unordered {
             // These are sent beside the others.
             let delay = self.latency();
-            self.at(delay, Delivery::OnWire(connection, Wire::Call(call, None)));
+            self.at(delay, Delivery::OnWire(connection, Wire::Call(call, Reply::Nothing)));
             return;
         }
         // A call that fails ends the subscription, as the shell does. It may have arrived all the same.
         let (lost, arrives) = (self.mishap(0.005), self.rng.random_bool(0.5));
         if !lost || arrives {
-            self.send_to_master(connection, Wire::Call(call, batch.filter(|_| !lost)));
+            self.send_to_master(connection, Wire::Call(call, if lost { Reply::Nothing } else { reply }));
         }
         if lost {
-            if let Some(batch) = batch {
+            if let Reply::Accept(batch) = reply {
                 self.accept_in_doubt(process, batch);
             }
             self.break_scheduler_stream(process);
@@ -61,15 +62,29 @@ impl World {
     }
 
     /// A call of any framework.
-    pub(crate) fn call_arrives(&mut self, connection: ConnectionId, call: Call, batch: Option<u64>) {
+    pub(crate) fn call_arrives(&mut self, connection: ConnectionId, call: Call, reply: Reply) {
         let stream_id = Some(stream_id(connection));
         let event = master::Event::SchedulerCall { stream_id, principal: None, call: Box::new(call) };
-        let status = self.master_event_answered(event).map(|answer| answer.status);
-        if let (Some(batch), Some(Peer::Scheduler(process))) = (batch, self.peer(connection)) {
-            let outcome = if status == Some(202) { CallOutcome::Accepted } else { CallOutcome::Refused };
-            let delay = self.latency();
-            self.at_scheduler(process, delay, ToScheduler::AcceptResult(batch, outcome));
-        }
+        let Some(Peer::Scheduler(process)) = self.peer(connection) else {
+            self.master_event(event);
+            return;
+        };
+        let answer = self.master_event_answered(event);
+        let status = answer.as_ref().map(|answer| answer.status);
+        let told = match reply {
+            Reply::Nothing => return,
+            Reply::Accept(batch) if status == Some(202) => ToScheduler::AcceptResult(batch, CallOutcome::Accepted),
+            Reply::Accept(batch) => ToScheduler::AcceptResult(batch, CallOutcome::Refused),
+            Reply::Update(number) if status == Some(200) => {
+                ToScheduler::FrameworkAnswer(number, FrameworkAnswer::Accepted)
+            }
+            Reply::Update(number) => {
+                let reason = format!("{answer:?}");
+                ToScheduler::FrameworkAnswer(number, FrameworkAnswer::Refused { reason, keeps: false })
+            }
+        };
+        let delay = self.latency();
+        self.at_scheduler(process, delay, told);
     }
 
     /// The invariants that a call may break.
@@ -82,6 +97,8 @@ impl World {
                     self.violate(|| broken);
                 }
                 self.check_task_ids(tasks);
+                self.check_wanted(process, tasks);
+                self.check_claims(tasks);
             }
             Action::Decline { offers, reason, refuse } => {
                 let count = offers.len();

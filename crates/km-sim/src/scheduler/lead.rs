@@ -1,6 +1,6 @@
 //! Start, election and end of the scheduler's processes.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use km_scheduler::core::Core;
 use rand::Rng;
@@ -67,11 +67,14 @@ impl World {
         let identity = self.api.count_start();
         self.report.leaders += 1;
         self.note(|| format!("scheduler {process} leads, start number {}", identity.generation));
-        let config = config(self.roles());
+        let config = config(Arc::clone(&self.framework));
         let scheduler = &mut self.schedulers[process];
         scheduler.fresh = Some((self.now, Duration::ZERO));
         scheduler.framework_id = identity.framework_id;
         scheduler.core = Some(Core::new(config, identity.generation));
+        if self.settings.claims {
+            self.tell_classes(process);
+        }
         self.open_watches(process);
         self.subscribe(process);
     }

@@ -60,6 +60,14 @@ impl World {
                 let marked = self.api.set_condition(&pod, &uid, ("DisruptionTarget", "True"), why);
                 reply(marked.and_then(|()| self.api.evict(&pod, &uid, false)))
             }
+            Action::ReserveVolume { volume, version, claim, uid, .. } => {
+                self.note(|| format!("scheduler {process} reserves {volume} for {claim}"));
+                reply(self.api.reserve_volume(&volume, &version, &claim, &uid))
+            }
+            Action::SelectNode { claim, version, node, .. } => {
+                self.note(|| format!("scheduler {process} has the volume of {claim} made for {node}"));
+                reply(self.api.select_node(&claim, &version, &node))
+            }
             Action::ListPods { .. } => ApiReply::Pods(PodListing { uids: self.api.uids(), ours: true }),
             other => ApiReply::Failed(ApiFailure::Refused(format!("no operation of the API server: {other:?}"))),
         }

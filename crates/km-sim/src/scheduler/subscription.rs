@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use km_mesos_core::master::{self, ConnectionId};
 use km_mesos_proto::v1::{
     self, TaskState,
-    framework_info::capability::Type as Capability,
     scheduler::{self, event},
 };
 use km_scheduler::{
@@ -16,6 +15,7 @@ use km_scheduler::{
 use super::Heard;
 use crate::{
     delivery::{ToScheduler, Wire},
+    framework::Said,
     world::{Peer, World},
 };
 
@@ -24,33 +24,41 @@ const AGENTS_INTERVAL: Duration = Duration::from_secs(5);
 /// The longest time from an executor's end to the answer to an ACCEPT that didn't know of it.
 const LATELY: Duration = Duration::from_secs(15);
 
-fn framework(roles: Vec<String>) -> v1::FrameworkInfo {
-    let capabilities = [Capability::MultiRole, Capability::PartitionAware, Capability::ReservationRefinement];
-    v1::FrameworkInfo {
-        user: "root".to_owned(),
-        name: "Kubernetes".to_owned(),
-        failover_timeout: Some(1e9),
-        checkpoint: Some(true),
-        roles,
-        capabilities: capabilities
-            .map(|capability| v1::framework_info::Capability { r#type: Some(capability as i32) })
-            .to_vec(),
-        ..v1::FrameworkInfo::default()
-    }
-}
-
 impl World {
     pub(super) fn subscribe(&mut self, process: usize) {
-        let mut framework_info = framework(self.roles());
-        framework_info.id = self.schedulers[process].framework_id.clone().map(v1::FrameworkId::from);
-        let subscribe = scheduler::call::Subscribe { framework_info, ..Default::default() };
+        let Some(core) = self.schedulers[process].core.as_ref() else { return };
+        let said = Said { framework: Arc::clone(core.framework()), suppressed: core.wants_no_offers() };
+        let id = self.schedulers[process].framework_id.clone().map(v1::FrameworkId::from);
+        let framework_info = v1::FrameworkInfo { id, ..said.framework.info.clone() };
+        let subscribe = scheduler::call::Subscribe {
+            suppressed_roles: if said.suppressed { framework_info.roles.clone() } else { Vec::new() },
+            offer_constraints: wire::some_constraints(said.framework.constraints.clone()),
+            framework_info,
+        };
         let connection = self.open(Peer::Scheduler(process));
+        self.schedulers[process].said = Some(said);
         self.schedulers[process].connection = Some(connection);
         self.send_to_master(connection, Wire::Subscribe(Box::new(subscribe)));
     }
 
+    /// Ends the subscription, and begins another that says what the framework is now.
+    pub(super) fn resubscribe(&mut self, process: usize, connection: ConnectionId) {
+        if self.schedulers[process].connection == Some(connection) {
+            self.closed_by_peer(connection);
+            self.scheduler_loses(process, connection);
+        }
+    }
+
     /// A SUBSCRIBE of any framework.
-    pub(crate) fn subscribe_arrives(&mut self, connection: ConnectionId, subscribe: Box<scheduler::call::Subscribe>) {
+    pub(crate) fn subscribe_arrives(
+        &mut self,
+        connection: ConnectionId,
+        mut subscribe: Box<scheduler::call::Subscribe>,
+    ) {
+        if !self.master_updates(self.master_lives) {
+            // An unknown field.
+            subscribe.offer_constraints = None;
+        }
         if self.master.is_none() {
             self.closed_by_master(connection);
             return;
@@ -117,10 +125,10 @@ impl World {
         }
         self.schedulers[process].subscribed = true;
         self.note(|| format!("scheduler {process} is subscribed"));
-        let Some(framework) = self.schedulers[process].core.as_ref().map(|core| Arc::clone(core.framework())) else {
-            return;
-        };
-        let subscription = Subscription { framework_id: id, suppressed: false, framework, updates: false };
+        let life = self.schedulers[process].connection.and_then(|connection| self.life_reached(connection));
+        let updates = life.is_some_and(|life| self.master_updates(life));
+        let Some(Said { framework, suppressed }) = self.schedulers[process].said.clone() else { return };
+        let subscription = Subscription { framework_id: id, suppressed, framework, updates };
         self.scheduler_event(process, Event::Subscribed(Box::new(subscription)));
         if let Some(connection) = self.schedulers[process].connection {
             self.at_scheduler(process, Duration::from_millis(100), ToScheduler::PollAgents(connection));

@@ -1,4 +1,4 @@
-//! The watches of pods and nodes: opened with a list, resumed after a break, listed anew when the history is gone.
+//! The watches of pods, nodes, claims and volumes: opened with a list, resumed after a break, listed anew when the history is gone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,17 +15,24 @@ use crate::{
     queue::Channel,
     world::World,
 };
-use km_fakeapi::{Change, Compacted, What};
+use km_fakeapi::{Api, Change, Compacted, What};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Pods,
     Nodes,
+    Claims,
+    Volumes,
 }
 
 impl Kind {
     fn includes(self, change: &Change) -> bool {
-        (self == Self::Pods) == change.pod().is_some()
+        self == match &change.what {
+            What::PodApplied(_) | What::PodDeleted(_) => Self::Pods,
+            What::NodeApplied(_) | What::NodeDeleted(_) => Self::Nodes,
+            What::Claim(..) => Self::Claims,
+            What::Volume(..) => Self::Volumes,
+        }
     }
 }
 
@@ -39,18 +46,72 @@ pub(crate) struct Watch {
     sent: u64,
     open: bool,
     /// What was shown, to find missed deletions after a new list.
+    shown: Shown,
+}
+
+/// Objects of one kind.
+#[derive(Clone, Default)]
+struct Shown {
     pods: BTreeMap<PodKey, Arc<Pod>>,
-    nodes: BTreeSet<String>,
+    /// Nodes or volumes.
+    names: BTreeSet<String>,
+    claims: BTreeSet<PodKey>,
+}
+
+impl Shown {
+    /// Shows all that is there: each object, and that those are gone which are there no more.
+    fn replace(&mut self, kind: Kind, api: &Api) -> Vec<Event> {
+        let old = std::mem::take(self);
+        let mut events = Vec::new();
+        match kind {
+            Kind::Pods => {
+                self.pods.clone_from(&api.pods);
+                events.extend(api.pods.values().map(|pod| Event::PodApplied(Arc::clone(pod))));
+                let lost = old.pods.iter().filter(|(key, _)| !api.pods.contains_key(*key));
+                events.extend(lost.map(|(_, pod)| Event::PodDeleted(Arc::clone(pod))));
+            }
+            Kind::Nodes => {
+                self.names = api.nodes.keys().cloned().collect();
+                events.extend(api.nodes.values().map(|node| Event::NodeApplied(Arc::clone(node))));
+                events.extend(old.names.difference(&self.names).map(|name| Event::NodeDeleted(name.clone())));
+            }
+            Kind::Claims => {
+                self.claims = api.claims.keys().cloned().collect();
+                let all = self.claims.union(&old.claims);
+                events.extend(all.map(|id| Event::Claim { id: id.clone(), claim: api.claims.get(id).cloned() }));
+            }
+            Kind::Volumes => {
+                self.names = api.volumes.keys().cloned().collect();
+                let all = self.names.union(&old.names);
+                let volume = |name: &String| api.volumes.get(name).cloned();
+                events.extend(all.map(|name| Event::Volume { name: name.clone(), volume: volume(name) }));
+            }
+        }
+        events
+    }
+
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::PodApplied(pod) => _ = self.pods.insert(PodKey::of(&pod.metadata), Arc::clone(pod)),
+            Event::PodDeleted(pod) => _ = self.pods.remove(&PodKey::of(&pod.metadata)),
+            Event::NodeApplied(node) => _ = self.names.insert(node.metadata.name.clone().unwrap_or_default()),
+            Event::NodeDeleted(name) | Event::Volume { name, volume: None } => _ = self.names.remove(name),
+            Event::Volume { name, volume: Some(_) } => _ = self.names.insert(name.clone()),
+            Event::Claim { id, claim: Some(_) } => _ = self.claims.insert(id.clone()),
+            Event::Claim { id, claim: None } => _ = self.claims.remove(id),
+            _ => {}
+        }
+    }
 }
 
 impl World {
     pub(super) fn open_watches(&mut self, process: usize) {
-        for kind in [Kind::Nodes, Kind::Pods] {
+        for kind in [Kind::Nodes, Kind::Pods, Kind::Claims, Kind::Volumes] {
             let scheduler = &mut self.schedulers[process];
             scheduler.next_watch += 1;
             let number = scheduler.next_watch;
-            let (pods, nodes) = (BTreeMap::new(), BTreeSet::new());
-            scheduler.watches.push(Watch { kind, number, seen: None, sent: 0, open: false, pods, nodes });
+            let shown = Shown::default();
+            scheduler.watches.push(Watch { kind, number, seen: None, sent: 0, open: false, shown });
             let delay = self.latency();
             self.at_scheduler(process, delay, ToScheduler::Resume(number));
         }
@@ -126,24 +187,10 @@ impl World {
     /// Everything that is there, and the deletion of what is there no more.
     fn list(&mut self, process: usize, number: u64) {
         self.note(|| format!("scheduler {process} lists for watch {number}"));
-        let (pods, nodes, version) = (&self.api.pods, &self.api.nodes, self.api.version());
+        let version = self.api.version();
         let watches = &mut self.schedulers[process].watches;
         let Some(watch) = watches.iter_mut().find(|watch| watch.number == number) else { return };
-        let mut events = Vec::new();
-        match watch.kind {
-            Kind::Pods => {
-                events.extend(pods.values().map(|pod| Event::PodApplied(Arc::clone(pod))));
-                let lost = watch.pods.iter().filter(|(key, _)| !pods.contains_key(*key));
-                events.extend(lost.map(|(_, pod)| Event::PodDeleted(Arc::clone(pod))));
-                watch.pods = pods.clone();
-            }
-            Kind::Nodes => {
-                events.extend(nodes.values().map(|node| Event::NodeApplied(Arc::clone(node))));
-                let lost = watch.nodes.iter().filter(|name| !nodes.contains_key(*name));
-                events.extend(lost.map(|name| Event::NodeDeleted(name.clone())));
-                watch.nodes = nodes.keys().cloned().collect();
-            }
-        }
+        let events = watch.shown.replace(watch.kind, &self.api);
         watch.seen = Some(version);
         watch.sent = version;
         for event in events {
@@ -162,21 +209,7 @@ impl World {
         let seen = watch.seen.replace(change.version).unwrap_or_default();
         let kind = watch.kind;
         let event = event_of(change);
-        match &event {
-            Event::PodApplied(pod) => {
-                watch.pods.insert(PodKey::of(&pod.metadata), Arc::clone(pod));
-            }
-            Event::PodDeleted(pod) => {
-                watch.pods.remove(&PodKey::of(&pod.metadata));
-            }
-            Event::NodeApplied(node) => {
-                watch.nodes.insert(node.metadata.name.clone().unwrap_or_default());
-            }
-            Event::NodeDeleted(name) => {
-                watch.nodes.remove(name);
-            }
-            _ => {}
-        }
+        watch.shown.note(&event);
         self.check_order(kind, seen, change);
         self.scheduler_event(process, event);
     }
@@ -205,5 +238,7 @@ fn event_of(change: &Change) -> Event {
         What::PodDeleted(pod) => Event::PodDeleted(Arc::clone(pod)),
         What::NodeApplied(node) => Event::NodeApplied(Arc::clone(node)),
         What::NodeDeleted(name) => Event::NodeDeleted(name.clone()),
+        What::Claim(id, claim) => Event::Claim { id: id.clone(), claim: claim.clone() },
+        What::Volume(name, volume) => Event::Volume { name: name.clone(), volume: volume.clone() },
     }
 }

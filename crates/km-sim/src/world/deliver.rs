@@ -3,7 +3,7 @@
 use km_mesos_core::{agent, master};
 
 use super::{World, wires::Peer};
-use crate::delivery::{Delivery, Wire};
+use crate::delivery::{Delivery, Reply, Wire};
 
 impl World {
     pub(super) fn deliver(&mut self, delivery: Delivery) {
@@ -18,11 +18,13 @@ impl World {
             Delivery::Work => self.work(),
             Delivery::Fault(fault) => self.strike(fault),
             Delivery::Operation(operation) => self.operate(operation),
+            Delivery::Bind => self.bind_volumes(),
+            Delivery::Reconfigure => self.reconfigure(),
             Delivery::MarkGone(agent_id) => self.mark_gone(agent_id),
             Delivery::OnWire(connection, wire) => {
                 if self.carries(connection, &wire) {
                     self.on_wire(connection, wire);
-                } else if let (Wire::Call(_, Some(batch)), Some(Peer::Scheduler(process))) =
+                } else if let (Wire::Call(_, Reply::Accept(batch)), Some(Peer::Scheduler(process))) =
                     (wire, self.peer(connection))
                 {
                     self.accept_in_doubt(process, batch);
@@ -62,7 +64,7 @@ impl World {
     fn on_wire(&mut self, connection: master::ConnectionId, wire: Wire) {
         match (wire, self.peer(connection)) {
             (Wire::Subscribe(subscribe), _) => self.subscribe_arrives(connection, subscribe),
-            (Wire::Call(call, batch), _) => self.call_arrives(connection, *call, batch),
+            (Wire::Call(call, reply), _) => self.call_arrives(connection, *call, reply),
             (Wire::ToFramework(event), Some(Peer::Scheduler(process))) => {
                 self.scheduler_hears(process, connection, *event);
             }

@@ -43,6 +43,11 @@ impl World {
         self.connections.get(&connection.0).map(|known| known.peer)
     }
 
+    /// The life of the master that a connection reached.
+    pub fn life_reached(&self, connection: ConnectionId) -> Option<u64> {
+        self.connections.get(&connection.0)?.life
+    }
+
     /// Whether what is on that connection still arrives. Towards the master only if that is the one that was reached.
     pub(super) fn carries(&mut self, connection: ConnectionId, wire: &Wire) -> bool {
         let (now, up, lives) = (self.now, self.master.is_some(), self.master_lives);
