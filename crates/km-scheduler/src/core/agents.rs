@@ -240,14 +240,12 @@ impl Core {
     }
 
     /// Fixes what the executor of an agent takes: as its node says, else from what is offered. As long as it doesn't
-    /// run, the choice may change with the offers. An offer that names no executor may be older than the launch of the
-    /// first tasks, so the choice is that of the tasks that are there.
+    /// run, the choice may change with the offers.
     fn choose_executor(&mut self, id: &str) {
         let Some(agent) = self.agents.get(id) else { return };
         let chosen = agent.executor.clone().or_else(|| self.noted_executor(agent));
         let mut choice = chosen.clone();
-        let is_used = chosen.is_some() && self.tasks.of_agent(id).next().is_some();
-        if !agent.executor_runs && !is_used {
+        if !agent.executor_runs && !(chosen.is_some() && self.has_tasks(id)) {
             let by_role = self.offered_by_role(id);
             let fits = |resources: &Vec<v1::Resource>| {
                 by_role.iter().any(|(_, offered)| takes_executor(&mut offered.clone(), resources))
@@ -262,10 +260,18 @@ impl Core {
         }
     }
 
+    /// Whether what the executor of an agent takes is settled though Mesos says that none runs: an offer may be older than
+    /// the launch of the tasks, and word of an executor's end may come after the launch of the next.
+    fn has_tasks(&self, agent: &str) -> bool {
+        self.tasks.of_agent(agent).next().is_some()
+    }
+
     /// What the executor of an agent takes of the offers to one role: what was chosen, if they hold it, else anew.
     pub(super) fn executor_within(&self, agent: &Agent, offered: &[v1::Resource]) -> Option<Vec<v1::Resource>> {
         let fits = |resources: &Vec<v1::Resource>| takes_executor(&mut offered.to_vec(), resources);
-        agent.executor.clone().filter(fits).or_else(|| self.executor_from(offered.to_vec()))
+        let chosen = agent.executor.clone().filter(fits);
+        let settled = agent.executor.is_some() && self.has_tasks(&agent.id);
+        chosen.or_else(|| self.executor_from(offered.to_vec()).filter(|_| !settled))
     }
 
     /// The executor's resources as the agent's node remembers them, if they are of the same executor.

@@ -76,6 +76,17 @@ fn early_offer(id: &str, role: &str) -> v1::Offer {
 
 #[test]
 fn an_offer_from_before_a_launch_does_not_change_the_executor() {
+    offered_after_a_launch(&[]);
+}
+
+#[test]
+fn late_word_of_an_executors_end_does_not_change_the_next() {
+    let (agent_id, executor_id) = (Some("agent1".to_owned()), Some(config().executor.executor_id.value));
+    offered_after_a_launch(&[Event::Failure { agent_id, executor_id }]);
+}
+
+/// What comes after a launch, and then an offer to another role that names no executor.
+fn offered_after_a_launch(events: &[Event]) {
     let roles: Vec<String> = ["a", "b", "*"].map(str::to_owned).to_vec();
     let config = Config { framework: Arc::new(Framework::in_roles(roles.clone(), roles)), ..config() };
     let mut world = World::with_config(0, config);
@@ -84,13 +95,20 @@ fn an_offer_from_before_a_launch_does_not_change_the_executor() {
     world.in_doubt = Some(false);
     world.send(Event::Offers(vec![early_offer("first", "a")]));
     world.run(SECOND);
-    let launched = world.log.iter().find_map(|action| match action {
-        Action::Accept { tasks, .. } => tasks[0].executor.clone(),
-        _ => None,
-    });
+    let executors = |world: &World| -> Vec<Option<v1::ExecutorInfo>> {
+        let executor = |action: &Action| match action {
+            Action::Accept { tasks, .. } => Some(tasks[0].executor.clone()),
+            _ => None,
+        };
+        world.log.iter().filter_map(executor).collect()
+    };
+    let launched = executors(&world).remove(0);
+    world.create("other", spec("1", "64Mi", None));
     world.connected = false;
+    events.iter().for_each(|event| world.send(event.clone()));
     world.send(Event::Offers(vec![early_offer("second", "b")]));
     world.run(SECOND);
+    assert_eq!(executors(&world), [launched.clone()], "none fits into the second offer");
     let noted =
         world.api.nodes["host1"].metadata.annotations.as_ref().and_then(|all| all.get(keys::EXECUTOR_RESOURCES));
     let launched = launched.expect("the pod was launched").resources;
