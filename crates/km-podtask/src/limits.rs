@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use km_kube::{
     keys,
     pod::{self, DefaultLimits, ResourceTotals},
@@ -55,7 +55,7 @@ fn requests(pod: &Pod, defaults: &DefaultLimits) -> ResourceTotals {
 /// Most pods name all requests and aren't copied.
 fn with_default_requests<'a>(spec: &'a PodSpec, defaults: &DefaultLimits) -> Cow<'a, PodSpec> {
     let pod_level = spec.resources.as_ref().is_some_and(|resources| resources.requests.is_some());
-    if pod_level || spec.containers.iter().all(names_its_requests) {
+    if pod_level || spec.containers.iter().all(pod::names_its_requests) {
         return Cow::Borrowed(spec);
     }
     let mut counted = spec.clone();
@@ -70,9 +70,4 @@ fn with_default_requests<'a>(spec: &'a PodSpec, defaults: &DefaultLimits) -> Cow
         }
     }
     Cow::Owned(counted)
-}
-
-fn names_its_requests(container: &Container) -> bool {
-    let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-    requests.is_some_and(|requests| requests.contains_key("cpu") && requests.contains_key("memory"))
 }

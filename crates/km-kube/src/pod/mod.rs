@@ -9,7 +9,9 @@ mod state;
 pub use default_limits::{DefaultLimits, apply_default_limits};
 pub use ports::{HostPort, host_ports};
 pub use qos::{QosClass, qos_class};
-pub use resources::{ResourceTotals, container_limits, container_requests, is_extended, is_sidecar, limits, requests};
+pub use resources::{
+    ResourceTotals, container_limits, container_requests, is_extended, is_sidecar, limits, names_its_requests, requests,
+};
 pub use state::{is_deleting, is_mirror, is_ready, is_scheduled, is_terminal, phase};
 
 #[cfg(test)]

@@ -83,6 +83,12 @@ pub fn is_sidecar(init_container: &Container) -> bool {
     init_container.restart_policy.as_deref() == Some("Always")
 }
 
+/// Whether a container requests both CPU and memory itself.
+pub fn names_its_requests(container: &Container) -> bool {
+    let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+    requests.is_some_and(|requests| requests.contains_key("cpu") && requests.contains_key("memory"))
+}
+
 /// What one container asks for.
 #[must_use]
 pub fn container_requests(container: &Container) -> ResourceTotals {

@@ -1,5 +1,7 @@
 //! Reads a pod's needs.
 
+use std::borrow::Cow;
+
 use k8s_openapi::api::core::v1::{self as api, Affinity, Container, Pod, PodAffinityTerm, PodSpec};
 use km_kube::{
     keys,
@@ -148,9 +150,17 @@ fn with_tag(image: &str) -> String {
 const SCORED_MILLI_CPU: i64 = 100;
 const SCORED_MEMORY: i64 = 200 << 20;
 
-/// An explicit zero stays zero.
+/// An explicit zero stays zero. Only a pod with a container that leaves a request out is copied.
 fn scored(spec: &PodSpec) -> [i64; 2] {
-    let mut counted = spec.clone();
+    let mut all = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let counted =
+        if all.all(km_kube::pod::names_its_requests) { Cow::Borrowed(spec) } else { Cow::Owned(filled(spec)) };
+    let sum = km_kube::pod::requests(&counted);
+    [sum.milli_cpu, sum.memory_bytes]
+}
+
+fn filled(spec: &PodSpec) -> PodSpec {
+    let mut filled = spec.clone();
     let fill = |container: &mut Container| {
         let requests = container.resources.get_or_insert_default().requests.get_or_insert_default();
         let cpu = km_kube::quantity::Quantity::from_milli(SCORED_MILLI_CPU);
@@ -158,8 +168,7 @@ fn scored(spec: &PodSpec) -> [i64; 2] {
         requests.entry("cpu".to_owned()).or_insert_with(|| cpu.into());
         requests.entry("memory".to_owned()).or_insert_with(|| memory.into());
     };
-    counted.containers.iter_mut().for_each(fill);
-    counted.init_containers.iter_mut().flatten().for_each(fill);
-    let sum = km_kube::pod::requests(&counted);
-    [sum.milli_cpu, sum.memory_bytes]
+    filled.containers.iter_mut().for_each(fill);
+    filled.init_containers.iter_mut().flatten().for_each(fill);
+    filled
 }
