@@ -220,6 +220,16 @@ fn an_agent_that_is_still_draining_takes_pods_once_its_idle_executor_has_ended()
 }
 
 #[test]
+fn an_idle_executor_of_which_no_node_tells_ends_and_pods_run() {
+    let mut world = idle_executor();
+    world.api.delete_node("host1").expect("it is there");
+    world.restart();
+    let pod = world.create("second", spec("1", "64Mi", None));
+    world.run(MINUTE);
+    assert!(world.is_running(&pod), "{:?}", world.core.explain_page(world.now, &pod));
+}
+
+#[test]
 fn pods_go_elsewhere_while_an_agent_is_still_draining() {
     let mut world = World::new(2);
     // The executor is of another framework, and nobody says when it ends.

@@ -245,7 +245,8 @@ impl Core {
         let Some(agent) = self.agents.get(id) else { return };
         let chosen = agent.executor.clone().or_else(|| self.noted_executor(agent));
         let mut choice = chosen.clone();
-        if !agent.executor_runs && !(chosen.is_some() && self.has_tasks(id)) {
+        let settled = agent.executor_runs || chosen.is_some() && self.has_tasks(id);
+        if !settled {
             let by_role = self.offered_by_role(id);
             let fits = |resources: &Vec<v1::Resource>| {
                 by_role.iter().any(|(_, offered)| takes_executor(&mut offered.clone(), resources))

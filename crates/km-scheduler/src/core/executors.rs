@@ -121,7 +121,8 @@ impl Core {
             || self.prototypes.get(&agent.executor_id).is_some_and(|other| are_kin(other, ours))
     }
 
-    /// Asks executors to end where they have nothing to do and are in the way: those of an earlier configuration, and
+    /// Asks executors to end where they have nothing to do and are in the way: those of which too little is known or whose
+    /// configuration is an earlier one, and
     /// on agents that are being drained, which take tasks again only once they have no executors. A drained agent makes no
     /// offers, which would tell what runs there, so there it is asked even if that is unknown. One that has tasks refuses.
     pub(super) fn retire_idle(&mut self, now: Duration, out: &mut Vec<Action>) {
@@ -137,6 +138,8 @@ impl Core {
         let in_the_way = |agent: &&Agent| match (agent.executor_runs, agent.executor_told) {
             // Once asked it may be about to end, so that is insisted on.
             (true, _) if agent.retiring.is_some() || !self.is_current(agent) => true,
+            // What it takes was noted on a node that is gone: nothing can be launched into it.
+            (true, _) if agent.executor.is_none() => true,
             (true, _) => agent.upkeep.draining || self.is_still_draining(&agent.id),
             (false, told) => !told && agent.upkeep.draining,
         };

@@ -275,6 +275,9 @@ impl Core {
         if self.excludes(agent) {
             return Some(Refusal::NoOffer);
         }
+        if agent.executor.is_none() && agent.executor_runs {
+            return Some(Refusal::OtherExecutor);
+        }
         // Without room for the executor nothing was chosen for it.
         if agent.executor.is_none() {
             return Some(Refusal::Insufficient(vec!["cpu".to_owned(), "memory".to_owned()]));

@@ -108,7 +108,7 @@ fn offered_after_a_launch(events: &[Event]) {
     events.iter().for_each(|event| world.send(event.clone()));
     world.send(Event::Offers(vec![early_offer("second", "b")]));
     world.run(SECOND);
-    assert_eq!(executors(&world), [launched.clone()], "none fits into the second offer");
+    assert_eq!(executors(&world), std::slice::from_ref(&launched), "none fits into the second offer");
     let noted =
         world.api.nodes["host1"].metadata.annotations.as_ref().and_then(|all| all.get(keys::EXECUTOR_RESOURCES));
     let launched = launched.expect("the pod was launched").resources;

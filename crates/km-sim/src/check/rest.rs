@@ -50,7 +50,9 @@ impl World {
         });
         let (now, key) = (self.now, waits?.0.clone());
         let leader = self.schedulers.iter_mut().find_map(|scheduler| scheduler.core.as_mut())?;
-        Some(format!("liveness: {key} waits: {:?}", leader.explain_page(now, &key)))
+        let page = leader.explain_page(now, &key);
+        let used: Vec<(i64, i64)> = (0..self.hosts.len()).map(|host| self.runs.used(host)).collect();
+        Some(format!("liveness: {key} waits, while hosts have tasks of {used:?}: {page:?}"))
     }
 
     /// Invariant 7 at rest: a node for every agent that shows itself, and none for others.
