@@ -58,7 +58,6 @@ async fn a_pod_lives_and_dies_on_the_embedded_mesos() {
 mod apache {
     use std::{
         ffi::OsStr,
-        net::TcpListener,
         os::unix::fs::symlink,
         path::{Path, PathBuf},
         process::Command,
@@ -92,16 +91,6 @@ mod apache {
         value.unwrap_or_else(|| panic!("{name} is not set: run this suite by `cargo xtask test`"))
     }
 
-    /// The first of two neighbouring ports that were free a moment ago: the master's and the agent's.
-    fn two_ports() -> u16 {
-        let found = (0..100).find_map(|_| {
-            let first = TcpListener::bind(("127.0.0.1", 0)).ok()?;
-            let port = first.local_addr().ok()?.port();
-            TcpListener::bind(("127.0.0.1", port.checked_add(1)?)).ok().map(|_| port)
-        });
-        found.expect("two neighbouring free ports")
-    }
-
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_pod_lives_and_dies_on_apache_mesos() {
         let installed = variable("KM_TEST_MESOS");
@@ -109,7 +98,8 @@ mod apache {
         for part in ["bin", "lib"].map(Path::new) {
             symlink(installed.join(part), mesos.folder.path().join(part)).unwrap();
         }
-        let port = two_ports();
+        // The master's and the agent's.
+        let port = km_testkit::free_ports(2);
         let line = format!(
             "--agents 1 --port {port} --resources cpus:2;mem:2048;ports:[31000-31010] --agent-flag hostname=alpha"
         );

@@ -4,6 +4,7 @@ mod cluster;
 mod eventually;
 mod kubectl;
 mod leftovers;
+mod ports;
 mod process;
 mod zookeeper;
 
@@ -11,5 +12,6 @@ pub use cluster::{LocalCluster, Options};
 pub use eventually::{eventually, eventually_within};
 pub use kubectl::Kubectl;
 pub use leftovers::leftovers;
-pub use process::{Process, free_port};
+pub use ports::{free_port, free_ports};
+pub use process::Process;
 pub use zookeeper::ZooKeeper;

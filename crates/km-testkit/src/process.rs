@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
@@ -66,10 +65,4 @@ impl Drop for Process {
             let _gone = self.child.wait();
         }
     }
-}
-
-/// A TCP port that nobody listens on at this moment.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("no free port: {error}"));
-    listener.local_addr().map_or(0, |address| address.port())
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -29,7 +29,7 @@ struct Registry {
 
 impl Registry {
     fn start(folder: &Path) -> Self {
-        let address = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], km_testkit::free_port()));
         let (authority, certificate, key) = certificates();
         let path = |name: &str| folder.join(name).display().to_string();
         for (name, content) in [("cert.pem", &certificate), ("key.pem", &key), ("htpasswd", &PASSWORDS.to_owned())] {

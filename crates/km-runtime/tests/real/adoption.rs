@@ -1,8 +1,9 @@
 //! Containers outlive the process that started them, and purge finds all of it.
 
 use km_runtime::{ContainerState, Runtime, RuntimeError};
+use km_testkit::free_port;
 
-use crate::support::{Host, exited, free_port, log, port, sandbox, shell, until};
+use crate::support::{Host, exited, log, port, sandbox, shell, until};
 
 async fn reopened(host: &Host) -> km_runtime::oci::OciRuntime {
     until("the old runtime lets go of its state", async || {

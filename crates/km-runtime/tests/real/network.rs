@@ -3,12 +3,13 @@
 use std::{net::Ipv4Addr, time::Duration};
 
 use km_runtime::{ContainerSpec, Runtime, builtin};
+use km_testkit::free_port;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use crate::support::{Host, free_port, port, run, sandbox, shell, until};
+use crate::support::{Host, port, run, sandbox, shell, until};
 
 /// The body of a plain HTTP answer.
 pub async fn get(url: &str) -> std::io::Result<String> {

@@ -131,12 +131,6 @@ pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// A port that was free a moment ago, for both protocols.
-pub fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind(("0.0.0.0", 0)).unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 pub fn port(container_port: u16, host_port: u16) -> km_runtime::PortMapping {
     km_runtime::PortMapping { container_port, host_port, protocol: Protocol::Tcp }
 }

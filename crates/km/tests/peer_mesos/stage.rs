@@ -2,13 +2,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use km_testkit::{Kubectl, Process, eventually, free_port, leftovers};
+use km_testkit::{Kubectl, Process, eventually, free_port, free_ports, leftovers};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -284,15 +283,6 @@ fn role_with_log(folder: &Path, name: &str, log: &str, words: &[&str]) -> Proces
     let mut command = Command::new(env!("CARGO_BIN_EXE_km"));
     command.arg(name).args(words);
     Process::start(&mut command, &folder.join(format!("{log}.log")))
-}
-
-/// The first of some ports in a row that are all free at this moment.
-fn free_ports(count: u16) -> u16 {
-    let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    (0..100)
-        .map(|_| free_port())
-        .find(|first| (0..count).all(|more| first.checked_add(more).is_some_and(free)))
-        .expect("free ports in a row")
 }
 
 pub fn get(url: &str) -> Result<String, String> {

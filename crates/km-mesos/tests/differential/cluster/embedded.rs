@@ -17,7 +17,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{PATIENCE, Setup, free_ports, set};
+use super::{PATIENCE, Setup, set};
 
 /// The processes of one cluster.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ impl Embedded {
     /// Starts a master and agents; tells the master's port.
     pub async fn start_all(setup: &Setup, folder: &Path) -> Result<(Self, u16)> {
         let own = Self { folder: folder.to_owned(), parts: Arc::default() };
-        let port = free_ports(1 + setup.agents)?;
+        let port = km_testkit::free_ports(u16::try_from(1 + setup.agents)?);
         let mut flags = setup.master_flags(folder);
         flags.extend([format!("port={port}"), format!("work_dir={}", folder.join("master").display())]);
         own.add("master", "master", flags).await?;

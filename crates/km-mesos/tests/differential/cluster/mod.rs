@@ -3,7 +3,7 @@
 mod embedded;
 mod real;
 
-use std::{fs, net::TcpListener, path::Path, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
@@ -185,21 +185,4 @@ fn folder(setup: &Setup) -> Result<TempDir> {
         fs::write(folder.path().join(name), content)?;
     }
     Ok(folder)
-}
-
-/// The first of so many neighbouring ports that were free a moment ago.
-fn free_ports(count: usize) -> Result<u16> {
-    for _ in 0..100 {
-        let first = TcpListener::bind(("127.0.0.1", 0))?;
-        let port = first.local_addr()?.port();
-        let free = |offset: usize| {
-            let port = u16::try_from(usize::from(port) + offset).ok()?;
-            TcpListener::bind(("127.0.0.1", port)).ok()
-        };
-        let others: Option<Vec<TcpListener>> = (1..count).map(free).collect();
-        if others.is_some() {
-            return Ok(port);
-        }
-    }
-    anyhow::bail!("no {count} neighbouring ports are free")
 }

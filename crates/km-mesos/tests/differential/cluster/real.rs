@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::{Setup, free_ports};
+use super::Setup;
 
 /// The processes of one cluster.
 #[derive(Clone)]
@@ -41,7 +41,7 @@ impl Real {
             ensure!(target.is_dir(), "{} is missing: run this suite by `cargo xtask test`", target.display());
             symlink(target, folder.join(part))?;
         }
-        let port = free_ports(1 + setup.agents)?;
+        let port = km_testkit::free_ports(u16::try_from(1 + setup.agents)?);
         let mut up = Command::new(&program);
         up.arg("up").arg(folder).args(["--agents", &setup.agents.to_string(), "--port", &port.to_string()]);
         for flag in setup.master_flags(folder) {
