@@ -153,9 +153,9 @@ impl Core {
             .map(|agent| (agent.id.clone(), self.executor_on(agent)))
             .collect();
         for (agent_id, executor_id) in idle {
-            tracing::info!(agent = agent_id, executor = executor_id, "an idle executor is to end");
-            if let Some(agent) = self.agents.get_mut(&agent_id) {
-                agent.retiring = Some(now);
+            let first = self.agents.get_mut(&agent_id).is_some_and(|agent| agent.retiring.replace(now).is_none());
+            if first {
+                tracing::info!(agent = agent_id, executor = executor_id, "an idle executor is to end");
             }
             out.push(Action::Message { agent_id, executor_id, data: km_podtask::messages::KAMIKAZE.into() });
         }
