@@ -261,8 +261,8 @@ impl Core {
         }
     }
 
-    /// Whether what the executor of an agent takes is settled though Mesos says that none runs: an offer may be older than
-    /// the launch of the tasks, and word of an executor's end may come after the launch of the next.
+    /// Whether tasks of ours are there. Then what their executor takes is settled, though Mesos says that none runs: an
+    /// offer may be older than the launch, and word of an executor's end may come after the launch of the next.
     fn has_tasks(&self, agent: &str) -> bool {
         self.tasks.of_agent(agent).next().is_some()
     }

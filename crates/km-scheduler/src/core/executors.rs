@@ -135,13 +135,17 @@ impl Core {
             let pause = if agent.executor_runs { ASK_AGAIN } else { ASK_IN_DOUBT };
             agent.retiring.is_none_or(|asked| asked + pause <= now)
         };
-        let in_the_way = |agent: &&Agent| match (agent.executor_runs, agent.executor_told) {
-            // Once asked it may be about to end, so that is insisted on.
-            (true, _) if agent.retiring.is_some() || !self.is_current(agent) => true,
-            // What it takes was noted on a node that is gone: nothing can be launched into it.
-            (true, _) if agent.executor.is_none() => true,
-            (true, _) => agent.upkeep.draining || self.is_still_draining(&agent.id),
-            (false, told) => !told && agent.upkeep.draining,
+        let in_the_way = |agent: &&Agent| {
+            if !agent.executor_runs {
+                return agent.upkeep.draining && !agent.executor_told;
+            }
+            // What an executor takes may have been noted on a node that is gone; one that was asked may be about to end, so
+            // that is insisted on.
+            agent.upkeep.draining
+                || self.is_still_draining(&agent.id)
+                || !self.is_current(agent)
+                || agent.executor.is_none()
+                || agent.retiring.is_some()
         };
         let idle: Vec<(String, String)> = self
             .agents

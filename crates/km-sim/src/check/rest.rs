@@ -13,9 +13,8 @@ use km_fakeapi::{node_of, task_of};
 impl World {
     /// What isn't at rest; none when everything is as it must be.
     pub(crate) fn unrest(&mut self) -> Option<String> {
-        let others = [Self::unrest_of_pods, Self::unrest_of_nodes];
-        let unrest = others.into_iter().find_map(|check| check(self)).or_else(|| self.unrest_of_queue());
-        unrest.or_else(|| self.unrest_of_mesos()).or_else(|| self.unrest_of_framework())
+        let of_api = self.unrest_of_pods().or_else(|| self.unrest_of_nodes()).or_else(|| self.unrest_of_queue());
+        of_api.or_else(|| self.unrest_of_mesos()).or_else(|| self.unrest_of_framework())
     }
 
     /// Every pod that can run does, what was deleted is gone, and nothing else lives.
